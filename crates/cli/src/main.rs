@@ -1,0 +1,2 @@
+//! The `flashwise` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Flash translation layer: mapping, frontiers, garbage collection, recovery.

@@ -1,0 +1,13 @@
+//! The vocabulary all layers share: logical addresses, what the host says about
+//! a write ([`WriteHint`]), and what a file system says about a file
+//! ([`FileEvent`]). Pure data, no dependencies: a trace reader, the FTL, the wire
+//! encoding and a live agent all speak it.
+//!
+//! Invariant: a hint changes *where* data goes, never *what* is stored. A wrong,
+//! stale or hostile hint may cost speed and nothing else.
+
+mod file;
+mod write;
+
+pub use file::{FileEvent, FileId, FileOp};
+pub use write::{DataClass, Handle, Lba, Relation, SECTOR_BYTES, WriteHint};

@@ -1,0 +1,1 @@
+//! Experiments as pure functions: replay and preconditioning.

@@ -1,0 +1,1 @@
+//! NAND in virtual time: geometry, cell modes, dies, channels, wear.

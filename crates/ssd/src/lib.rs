@@ -1,0 +1,1 @@
+//! An SSD: commands, link, write buffer, presets, snapshots.

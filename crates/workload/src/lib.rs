@@ -1,0 +1,1 @@
+//! What to do: trace readers and generators.
