@@ -1,0 +1,705 @@
+//! Dies and channels in virtual time.
+//!
+//! Reads are answered at once and finally. Programs, copies and erases are queued
+//! per die ([`Flash`]) and *started* lazily: [`Nand::advance`] starts what the die
+//! could have begun before a moment, in order, so a read that arrives then waits
+//! for at most the operation in progress (or suspends it). What has started sits in
+//! one heap by end time until [`Nand::pop_done`] hands it out.
+//!
+//! Cost: about two dozen nanoseconds an operation; the heap holds at most the
+//! operations that run at one moment (one per die, more only where a completion in
+//! the future was already promised).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::calendar::Calendar;
+use crate::geometry::{BlockId, CellMode, DieId, Geometry, PageInfo};
+use crate::timing::Timing;
+
+/// Where the FTL sends physical work. [`Nand`] queues it in virtual time,
+/// [`Instant`] only counts it (for filling a drive).
+pub trait Flash {
+    /// Work is done when it is sent, so its effects can be applied at once.
+    const INSTANT: bool;
+    /// Senses one page to move `bytes` of it elsewhere.
+    fn copy_read(&mut self, page: PageOp);
+    /// Programs one unit of `bytes`; `n_buffered` mapping units leave the write
+    /// buffer when it is done.
+    fn program(&mut self, page: PageOp, n_buffered: u32);
+    /// Erases a block.
+    fn erase(&mut self, die: DieId, block: BlockId, mode: CellMode, ready_ns: u64);
+    /// Starts all queued work of `die` and promises its end, which is returned \[ns\].
+    fn settle(&mut self, die: DieId) -> u64;
+}
+
+/// A page to be sensed, or the first page of a unit to be programmed.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOp {
+    /// Die.
+    pub die: DieId,
+    /// Block.
+    pub block: BlockId,
+    /// Cell mode of the block.
+    pub mode: CellMode,
+    /// Plane and page type.
+    pub page: PageInfo,
+    /// Bytes that cross the channel.
+    pub bytes: u32,
+    /// Not before \[ns\].
+    pub ready_ns: u64,
+}
+
+/// A host read of (part of) one page, or of one page in several planes where the
+/// part senses them together.
+#[derive(Clone, Copy, Debug)]
+pub struct PageRead {
+    /// Die.
+    pub die: DieId,
+    /// Cell mode of the block.
+    pub mode: CellMode,
+    /// Plane and page type.
+    pub page: PageInfo,
+    /// Bytes that cross the channel.
+    pub bytes: u32,
+}
+
+/// What ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DoneKind {
+    /// A program unit is on the media; so many mapping units left the buffer.
+    Program {
+        /// Mapping units of the host that leave the write buffer.
+        n_buffered: u16,
+    },
+    /// A block is blank.
+    Erase,
+}
+
+/// An operation that ended, or was under way when power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Done {
+    /// End \[ns\].
+    pub end_ns: u64,
+    serial: u64,
+    /// Die.
+    pub die: DieId,
+    /// Block.
+    pub block: BlockId,
+    /// What.
+    pub kind: DoneKind,
+    /// When the die began with it \[ns\].
+    pub start_ns: u64,
+}
+
+/// Totals since power-on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Senses for host reads.
+    pub page_reads: u64,
+    /// Senses that had to wait for their die.
+    pub die_collisions: u64,
+    /// Senses to move data.
+    pub copy_reads: u64,
+    /// Program operations.
+    pub programs: u64,
+    /// Bytes programmed.
+    pub program_bytes: u64,
+    /// Block erases.
+    pub erases: u64,
+    /// Programs and erases that a read interrupted.
+    pub suspends: u64,
+    /// Time that planes were busy, summed over planes \[ns\].
+    pub busy_plane_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum OpKind {
+    CopyRead,
+    Program { n_buffered: u16 },
+    Erase,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    ready_ns: u64,
+    block: BlockId,
+    bytes: u32,
+    mode: CellMode,
+    page: PageInfo,
+    kind: OpKind,
+}
+
+/// The program or erase a die worked on last, which a read may suspend.
+#[derive(Clone, Copy, Debug, Default)]
+struct Current {
+    serial: u64,
+    end_ns: u64,
+    /// Reads that interrupted it occupy the die until here.
+    resume_ns: u64,
+    /// Its end was told to somebody: it can no longer move.
+    told: bool,
+    is_erase: bool,
+    n_suspends: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Die {
+    queue: VecDeque<Op>,
+    current: Current,
+    n_buffered_programs: u32,
+    last_program_end_ns: u64,
+}
+
+/// The flash of one device.
+#[derive(Clone, Debug)]
+pub struct Nand {
+    geo: Geometry,
+    timing: Timing,
+    /// Independently readable parts of a die: its planes, or the die as one.
+    n_slots: u32,
+    channels: Vec<Calendar>,
+    /// Array of a slot is free from \[ns\].
+    free_ns: Vec<u64>,
+    /// Page register of a slot is free from \[ns\].
+    register_ns: Vec<u64>,
+    /// Start of the oldest queued operation of a die \[ns\]; `u64::MAX`: none.
+    head_start_ns: Vec<u64>,
+    dies: Vec<Die>,
+    running: BinaryHeap<Reverse<Done>>,
+    serial: u64,
+    wear: Vec<u32>,
+    counters: Counters,
+}
+
+impl Nand {
+    /// New flash, all blocks blank and unworn.
+    pub fn new(geo: Geometry, timing: Timing) -> Self {
+        let n_dies = geo.n_dies() as usize;
+        let n_slots = if timing.independent_plane_reads {
+            geo.n_planes
+        } else {
+            1
+        };
+        Self {
+            geo,
+            timing,
+            n_slots,
+            channels: vec![Calendar::default(); geo.n_channels as usize],
+            free_ns: vec![0; n_dies * n_slots as usize],
+            register_ns: vec![0; n_dies * n_slots as usize],
+            head_start_ns: vec![u64::MAX; n_dies],
+            dies: vec![Die::default(); n_dies],
+            running: BinaryHeap::new(),
+            serial: 0,
+            wear: vec![0; geo.n_blocks() as usize],
+            counters: Counters::default(),
+        }
+    }
+
+    /// Answers a host read that reaches the die at `at_ns`: calls `chunk(end_ns,
+    /// bytes)` for each channel transfer, in order.
+    #[inline]
+    pub fn read(&mut self, r: &PageRead, at_ns: u64, mut chunk: impl FnMut(u64, u32)) {
+        self.advance(r.die, at_ns);
+        let cell = self.timing.cell(r.mode);
+        let times = if r.bytes <= 4096 {
+            &cell.read_4k_ns
+        } else {
+            &cell.read_ns
+        };
+        let sense_ns = times[r.page.ptype as usize & 3];
+        let slot = self.slot(r.die, r.page.plane);
+        let suspended_ns = self.suspend(r.die, slot, at_ns);
+        let start = match suspended_ns {
+            Some((start, _)) => start,
+            None => at_ns.max(self.free_ns[slot]),
+        };
+        self.counters.page_reads += 1;
+        self.counters.die_collisions += u64::from(start > at_ns);
+        let (sensed, sent) = self.sense(slot, start, sense_ns, r, &mut chunk);
+        let free = if self.timing.cache_read { sensed } else { sent };
+        self.occupy(slot, start, free);
+        self.register_ns[slot] = sent;
+        if let Some((_, rest_ns)) = suspended_ns {
+            self.resume(r.die, free, rest_ns);
+        }
+        self.update_head(r.die);
+    }
+
+    /// Starts the queued work of `die` that could begin before `now_ns`.
+    #[inline]
+    pub fn advance(&mut self, die: DieId, now_ns: u64) {
+        while self.head_start_ns[die.0 as usize] < now_ns {
+            self.start_head(die);
+        }
+    }
+
+    /// [`Nand::advance`] for every die.
+    pub fn advance_all(&mut self, now_ns: u64) {
+        for die in 0..self.dies.len() {
+            self.advance(DieId(die as u16), now_ns);
+        }
+    }
+
+    /// The next operation that ended by `now_ns`.
+    #[inline]
+    pub fn pop_done(&mut self, now_ns: u64) -> Option<Done> {
+        if self.running.peek()?.0.end_ns > now_ns {
+            return None;
+        }
+        self.top().filter(|d| d.end_ns <= now_ns).inspect(|_| {
+            self.running.pop();
+        })
+    }
+
+    /// Runs the device forward to the end of the operation that ends next,
+    /// whenever that is, and hands it out: its end is then promised. `None`: no
+    /// work is left.
+    pub fn pop_next(&mut self) -> Option<Done> {
+        loop {
+            let (die, start) = self.earliest_head();
+            match self.top() {
+                Some(done) if done.end_ns <= start => {
+                    self.running.pop();
+                    let current = &mut self.dies[done.die.0 as usize].current;
+                    current.told |= current.serial == done.serial;
+                    return Some(done);
+                }
+                None if start == u64::MAX => return None,
+                _ => self.start_head(die),
+            }
+        }
+    }
+
+    /// Starts the work of `die` up to its last program of buffered data and
+    /// promises the end of that program, which is returned \[ns\].
+    pub fn run_programs(&mut self, die: DieId) -> u64 {
+        while self.dies[die.0 as usize].n_buffered_programs > 0 {
+            self.start_head(die);
+        }
+        let d = &mut self.dies[die.0 as usize];
+        d.current.told = true;
+        d.last_program_end_ns
+    }
+
+    /// Starts all queued work and returns when the last of it ends \[ns\].
+    pub fn drain(&mut self) -> u64 {
+        for die in 0..self.dies.len() {
+            self.settle(DieId(die as u16));
+        }
+        self.free_ns
+            .iter()
+            .chain(&self.register_ns)
+            .copied()
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Power fails at `now_ns`: returns the operations under way, oldest end
+    /// first, and forgets all that had not begun. Call [`Nand::advance_all`] and
+    /// empty [`Nand::pop_done`] first.
+    pub fn cut(&mut self, now_ns: u64) -> Vec<Done> {
+        let mut torn: Vec<Done> = self.running.drain().map(|r| r.0).collect();
+        torn.retain(|d| d.start_ns < now_ns);
+        torn.sort_unstable();
+        self.power_on();
+        torn
+    }
+
+    /// Forgets queues and bookings, keeps wear; time starts at 0 again.
+    pub fn power_on(&mut self) {
+        let wear = std::mem::take(&mut self.wear);
+        *self = Self {
+            wear,
+            ..Self::new(self.geo, self.timing)
+        };
+    }
+
+    /// Nothing is queued on `die` and it is free from this time on \[ns\].
+    pub fn idle_from(&self, die: DieId) -> Option<u64> {
+        let d = die.0 as usize;
+        (self.head_start_ns[d] == u64::MAX).then(|| self.die_free_ns(die))
+    }
+
+    /// Mapping units of the host in the queue of `die` or being programmed.
+    pub fn has_buffered_programs(&self, die: DieId) -> bool {
+        self.dies[die.0 as usize].n_buffered_programs > 0
+    }
+
+    /// Programs of `block` that have not ended: queued, then running.
+    pub fn programs_pending(&self, die: DieId, block: BlockId) -> usize {
+        let queued = self.dies[die.0 as usize].queue.iter();
+        let queued =
+            queued.filter(|op| op.block == block && matches!(op.kind, OpKind::Program { .. }));
+        let running = self.running.iter();
+        let running =
+            running.filter(|r| r.0.block == block && matches!(r.0.kind, DoneKind::Program { .. }));
+        queued.count() + running.count()
+    }
+
+    /// Shape of the flash.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geo
+    }
+
+    /// Times of the flash.
+    pub fn timing(&self) -> &Timing {
+        &self.timing
+    }
+
+    /// Totals since power-on.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Time that channels were booked, summed over channels \[ns\].
+    pub fn channel_busy_ns(&self) -> u64 {
+        self.channels.iter().map(Calendar::busy_ns).sum()
+    }
+
+    /// Planes that can work at the same time, for utilisation.
+    pub fn n_parallel_planes(&self) -> u64 {
+        u64::from(self.geo.n_dies() * self.n_slots)
+    }
+
+    /// Erases of each block.
+    pub fn wear(&self) -> &[u32] {
+        &self.wear
+    }
+
+    /// Sets the erases of each block, as read from a saved drive.
+    pub fn set_wear(&mut self, wear: Vec<u32>) {
+        assert_eq!(wear.len(), self.wear.len(), "one count per block");
+        self.wear = wear;
+    }
+
+    fn slot(&self, die: DieId, plane: u8) -> usize {
+        let plane = if self.n_slots == 1 {
+            0
+        } else {
+            usize::from(plane)
+        };
+        usize::from(die.0) * self.n_slots as usize + plane
+    }
+
+    fn slots(&self, die: DieId) -> std::ops::Range<usize> {
+        let first = usize::from(die.0) * self.n_slots as usize;
+        first..first + self.n_slots as usize
+    }
+
+    #[inline]
+    fn die_free_ns(&self, die: DieId) -> u64 {
+        let slots = self.slots(die);
+        if slots.len() == 1 {
+            return self.free_ns[slots.start];
+        }
+        self.free_ns[slots].iter().copied().max().unwrap_or(0)
+    }
+
+    fn occupy(&mut self, slot: usize, start: u64, end: u64) {
+        self.counters.busy_plane_ns += end - start;
+        self.free_ns[slot] = end;
+    }
+
+    /// Senses and transfers; returns (sensed, sent).
+    #[inline]
+    fn sense(
+        &mut self,
+        slot: usize,
+        start: u64,
+        sense_ns: u64,
+        r: &PageRead,
+        chunk: &mut impl FnMut(u64, u32),
+    ) -> (u64, u64) {
+        let mut sensed = start + sense_ns;
+        if self.timing.cache_read {
+            // The data register must be empty before the sensed page moves into it.
+            sensed = sensed.max(self.register_ns[slot]);
+        }
+        let channel = self.geo.channel_of(r.die) as usize;
+        let (mut sent, mut left) = (sensed, r.bytes);
+        while left > 0 {
+            let n = left.min(self.timing.channel_chunk_bytes);
+            sent = self.channels[channel].book(sent, self.timing.transfer_ns(n));
+            chunk(sent, n);
+            left -= n;
+        }
+        (sensed, sent)
+    }
+
+    /// If the die is amid work that a read may interrupt: when the read can start,
+    /// and how much of the work is left.
+    #[inline]
+    fn suspend(&self, die: DieId, slot: usize, at: u64) -> Option<(u64, u64)> {
+        let current = &self.dies[usize::from(die.0)].current;
+        if at >= current.end_ns || current.told || self.free_ns[slot] != current.end_ns {
+            return None;
+        }
+        let delay = if current.is_erase {
+            self.timing.suspend_erase_ns?
+        } else {
+            self.timing.suspend_program_ns?
+        };
+        let start = if current.resume_ns > at {
+            current.resume_ns
+        } else {
+            at + delay
+        };
+        let rest_ns = current.end_ns - at.max(current.resume_ns);
+        (start < current.end_ns && current.n_suspends < self.timing.suspends_max)
+            .then_some((start, rest_ns))
+    }
+
+    fn resume(&mut self, die: DieId, from_ns: u64, rest_ns: u64) {
+        self.counters.suspends += 1;
+        let end = from_ns + rest_ns;
+        let slots = self.slots(die);
+        self.free_ns[slots].fill(end);
+        let d = &mut self.dies[usize::from(die.0)];
+        d.current.resume_ns = from_ns;
+        d.current.end_ns = end;
+        d.current.n_suspends += 1;
+        if !d.current.is_erase && d.last_program_end_ns != 0 {
+            d.last_program_end_ns = d.last_program_end_ns.max(end);
+        }
+    }
+
+    /// The running operation that ends first, with ends that suspension moved.
+    #[inline]
+    fn top(&mut self) -> Option<Done> {
+        loop {
+            let Reverse(done) = *self.running.peek()?;
+            let current = &self.dies[usize::from(done.die.0)].current;
+            if current.serial != done.serial || current.end_ns == done.end_ns {
+                return Some(done);
+            }
+            let end_ns = current.end_ns;
+            self.running.pop();
+            self.running.push(Reverse(Done { end_ns, ..done }));
+        }
+    }
+
+    #[inline]
+    fn earliest_head(&self) -> (DieId, u64) {
+        let mut best = (0, u64::MAX);
+        for (die, &start) in self.head_start_ns.iter().enumerate() {
+            if start < best.1 {
+                best = (die, start);
+            }
+        }
+        (DieId(best.0 as u16), best.1)
+    }
+
+    fn enqueue(&mut self, die: DieId, op: Op) {
+        let d = &mut self.dies[usize::from(die.0)];
+        if let OpKind::Program { n_buffered: 1.. } = op.kind {
+            d.n_buffered_programs += 1;
+        }
+        d.queue.push_back(op);
+        if d.queue.len() == 1 {
+            self.update_head(die);
+        }
+    }
+
+    #[inline]
+    fn update_head(&mut self, die: DieId) {
+        let start = match self.dies[usize::from(die.0)].queue.front() {
+            None => u64::MAX,
+            Some(op) => op.ready_ns.max(self.head_free_ns(die, op)),
+        };
+        self.head_start_ns[usize::from(die.0)] = start;
+    }
+
+    /// When the die can begin with `op`, were it ready.
+    #[inline]
+    fn head_free_ns(&self, die: DieId, op: &Op) -> u64 {
+        match op.kind {
+            OpKind::CopyRead => self.free_ns[self.slot(die, op.page.plane)],
+            OpKind::Program { .. } if self.timing.cache_program => self
+                .die_free_ns(die)
+                .saturating_sub(self.timing.transfer_ns(op.bytes)),
+            OpKind::Program { .. } | OpKind::Erase => self.die_free_ns(die),
+        }
+    }
+
+    /// Begins the oldest queued operation of `die`.
+    fn start_head(&mut self, die: DieId) {
+        let start = self.head_start_ns[usize::from(die.0)];
+        let d = &mut self.dies[usize::from(die.0)];
+        let op = d
+            .queue
+            .pop_front()
+            .expect("a head start belongs to a queued operation");
+        match op.kind {
+            OpKind::CopyRead => self.start_copy(die, &op, start),
+            OpKind::Program { n_buffered } => self.start_program(die, &op, start, n_buffered),
+            OpKind::Erase => self.start_erase(die, &op, start),
+        }
+        self.update_head(die);
+    }
+
+    fn start_copy(&mut self, die: DieId, op: &Op, start: u64) {
+        let cell = self.timing.cell(op.mode);
+        let times = if op.bytes <= 4096 {
+            &cell.read_4k_ns
+        } else {
+            &cell.read_ns
+        };
+        let sense_ns = times[usize::from(op.page.ptype) & 3];
+        let slot = self.slot(die, op.page.plane);
+        let r = PageRead {
+            die,
+            mode: op.mode,
+            page: op.page,
+            bytes: op.bytes,
+        };
+        let (sensed, sent) = self.sense(slot, start, sense_ns, &r, &mut |_, _| ());
+        let free = if self.timing.cache_read { sensed } else { sent };
+        self.occupy(slot, start, free);
+        self.register_ns[slot] = sent;
+        self.counters.copy_reads += 1;
+    }
+
+    fn start_program(&mut self, die: DieId, op: &Op, start: u64, n_buffered: u16) {
+        let channel = self.geo.channel_of(die) as usize;
+        let moved = self.channels[channel].book(start, self.timing.transfer_ns(op.bytes));
+        let program_ns = self.timing.cell(op.mode).program_ns[usize::from(op.page.ptype) & 3];
+        let array_start = moved.max(self.die_free_ns(die));
+        let busy_from = if self.timing.cache_program {
+            array_start
+        } else {
+            start
+        };
+        let end = array_start + program_ns;
+        self.count_program(op.bytes);
+        if n_buffered > 0 {
+            let d = &mut self.dies[usize::from(die.0)];
+            d.n_buffered_programs -= 1;
+            d.last_program_end_ns = end;
+        }
+        self.start_whole_die(die, op, busy_from, end, DoneKind::Program { n_buffered });
+    }
+
+    fn start_erase(&mut self, die: DieId, op: &Op, start: u64) {
+        let end = start + self.timing.cell(op.mode).erase_ns;
+        self.count_erase(op.block);
+        self.start_whole_die(die, op, start, end, DoneKind::Erase);
+    }
+
+    fn start_whole_die(&mut self, die: DieId, op: &Op, start: u64, end: u64, kind: DoneKind) {
+        for slot in self.slots(die) {
+            self.occupy(slot, start, end);
+        }
+        self.serial += 1;
+        let serial = self.serial;
+        self.dies[usize::from(die.0)].current = Current {
+            serial,
+            end_ns: end,
+            is_erase: kind == DoneKind::Erase,
+            ..Current::default()
+        };
+        let done = Done {
+            end_ns: end,
+            serial,
+            die,
+            block: op.block,
+            kind,
+            start_ns: start,
+        };
+        self.running.push(Reverse(done));
+    }
+
+    fn count_program(&mut self, bytes: u32) {
+        self.counters.programs += 1;
+        self.counters.program_bytes += u64::from(bytes);
+    }
+
+    fn count_erase(&mut self, block: BlockId) {
+        self.counters.erases += 1;
+        self.wear[block.0 as usize] += 1;
+    }
+}
+
+impl Flash for Nand {
+    const INSTANT: bool = false;
+
+    #[inline]
+    fn copy_read(&mut self, c: PageOp) {
+        self.enqueue(c.die, op(&c, OpKind::CopyRead));
+    }
+
+    #[inline]
+    fn program(&mut self, c: PageOp, n_buffered: u32) {
+        let n_buffered = u16::try_from(n_buffered).expect("a program unit has few mapping units");
+        self.enqueue(c.die, op(&c, OpKind::Program { n_buffered }));
+    }
+
+    fn erase(&mut self, die: DieId, block: BlockId, mode: CellMode, ready_ns: u64) {
+        let page = PageInfo { plane: 0, ptype: 0 };
+        let c = PageOp {
+            die,
+            block,
+            mode,
+            page,
+            bytes: 0,
+            ready_ns,
+        };
+        self.enqueue(die, op(&c, OpKind::Erase));
+    }
+
+    fn settle(&mut self, die: DieId) -> u64 {
+        let d = usize::from(die.0);
+        while self.head_start_ns[d] != u64::MAX {
+            self.start_head(die);
+        }
+        self.dies[d].current.told = true;
+        self.die_free_ns(die)
+    }
+}
+
+fn op(c: &PageOp, kind: OpKind) -> Op {
+    let PageOp {
+        block,
+        mode,
+        page,
+        bytes,
+        ready_ns,
+        ..
+    } = *c;
+    Op {
+        ready_ns,
+        block,
+        bytes,
+        mode,
+        page,
+        kind,
+    }
+}
+
+/// Flash without time: work is counted and done.
+#[derive(Debug)]
+pub struct Instant<'a>(pub &'a mut Nand);
+
+impl Flash for Instant<'_> {
+    const INSTANT: bool = true;
+
+    #[inline]
+    fn copy_read(&mut self, _: PageOp) {
+        self.0.counters.copy_reads += 1;
+    }
+
+    #[inline]
+    fn program(&mut self, c: PageOp, _: u32) {
+        self.0.count_program(c.bytes);
+    }
+
+    #[inline]
+    fn erase(&mut self, _: DieId, block: BlockId, _: CellMode, _: u64) {
+        self.0.count_erase(block);
+    }
+
+    fn settle(&mut self, _: DieId) -> u64 {
+        0
+    }
+}
