@@ -68,26 +68,17 @@ pub struct WriteHint {
 
 impl WriteHint {
     /// A hint that says nothing.
-    pub const NONE: Self = Self {
-        relation: Relation::None,
-        class: DataClass::Unspecified,
-        handle: Handle(0),
-    };
+    pub const NONE: Self =
+        Self { relation: Relation::None, class: DataClass::Unspecified, handle: Handle(0) };
 
     /// The write continues the file whose previous block is at `prev`.
     pub const fn append(prev: Lba) -> Self {
-        Self {
-            relation: Relation::Append { prev },
-            ..Self::NONE
-        }
+        Self { relation: Relation::Append { prev }, ..Self::NONE }
     }
 
     /// The write replaces file blocks in place.
     pub const fn overwrite() -> Self {
-        Self {
-            relation: Relation::Overwrite,
-            ..Self::NONE
-        }
+        Self { relation: Relation::Overwrite, ..Self::NONE }
     }
 }
 

@@ -119,9 +119,7 @@ mod tests {
         let mut x = 1u64;
         let mut taken: Vec<(u64, u64)> = vec![];
         for i in 0..5000u64 {
-            x = x
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (at, len) = (i * 20 + (x >> 40) % 3000, 1 + (x >> 20) % 25);
             let end = c.book(at, len);
             assert!(end >= at + len);

@@ -168,6 +168,7 @@ pub struct Nand {
     dies: Vec<Die>,
     running: BinaryHeap<Reverse<Done>>,
     serial: u64,
+    sent_program_bytes: u64,
     wear: Vec<u32>,
     counters: Counters,
 }
@@ -176,11 +177,7 @@ impl Nand {
     /// New flash, all blocks blank and unworn.
     pub fn new(geo: Geometry, timing: Timing) -> Self {
         let n_dies = geo.n_dies() as usize;
-        let n_slots = if timing.independent_plane_reads {
-            geo.n_planes
-        } else {
-            1
-        };
+        let n_slots = if timing.independent_plane_reads { geo.n_planes } else { 1 };
         Self {
             geo,
             timing,
@@ -192,6 +189,7 @@ impl Nand {
             dies: vec![Die::default(); n_dies],
             running: BinaryHeap::new(),
             serial: 0,
+            sent_program_bytes: 0,
             wear: vec![0; geo.n_blocks() as usize],
             counters: Counters::default(),
         }
@@ -203,11 +201,7 @@ impl Nand {
     pub fn read(&mut self, r: &PageRead, at_ns: u64, mut chunk: impl FnMut(u64, u32)) {
         self.advance(r.die, at_ns);
         let cell = self.timing.cell(r.mode);
-        let times = if r.bytes <= 4096 {
-            &cell.read_4k_ns
-        } else {
-            &cell.read_ns
-        };
+        let times = if r.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
         let sense_ns = times[r.page.ptype as usize & 3];
         let slot = self.slot(r.die, r.page.plane);
         let suspended_ns = self.suspend(r.die, slot, at_ns);
@@ -288,12 +282,7 @@ impl Nand {
         for die in 0..self.dies.len() {
             self.settle(DieId(die as u16));
         }
-        self.free_ns
-            .iter()
-            .chain(&self.register_ns)
-            .copied()
-            .max()
-            .unwrap_or(0)
+        self.free_ns.iter().chain(&self.register_ns).copied().max().unwrap_or(0)
     }
 
     /// Power fails at `now_ns`: returns the operations under way, oldest end
@@ -310,10 +299,7 @@ impl Nand {
     /// Forgets queues and bookings, keeps wear; time starts at 0 again.
     pub fn power_on(&mut self) {
         let wear = std::mem::take(&mut self.wear);
-        *self = Self {
-            wear,
-            ..Self::new(self.geo, self.timing)
-        };
+        *self = Self { wear, ..Self::new(self.geo, self.timing) };
     }
 
     /// Nothing is queued on `die` and it is free from this time on \[ns\].
@@ -322,9 +308,9 @@ impl Nand {
         (self.head_start_ns[d] == u64::MAX).then(|| self.die_free_ns(die))
     }
 
-    /// Mapping units of the host in the queue of `die` or being programmed.
-    pub fn has_buffered_programs(&self, die: DieId) -> bool {
-        self.dies[die.0 as usize].n_buffered_programs > 0
+    /// Bytes of all programs that were sent, begun or not.
+    pub fn sent_program_bytes(&self) -> u64 {
+        self.sent_program_bytes
     }
 
     /// Programs of `block` that have not ended: queued, then running.
@@ -375,11 +361,7 @@ impl Nand {
     }
 
     fn slot(&self, die: DieId, plane: u8) -> usize {
-        let plane = if self.n_slots == 1 {
-            0
-        } else {
-            usize::from(plane)
-        };
+        let plane = if self.n_slots == 1 { 0 } else { usize::from(plane) };
         usize::from(die.0) * self.n_slots as usize + plane
     }
 
@@ -441,11 +423,7 @@ impl Nand {
         } else {
             self.timing.suspend_program_ns?
         };
-        let start = if current.resume_ns > at {
-            current.resume_ns
-        } else {
-            at + delay
-        };
+        let start = if current.resume_ns > at { current.resume_ns } else { at + delay };
         let rest_ns = current.end_ns - at.max(current.resume_ns);
         (start < current.end_ns && current.n_suspends < self.timing.suspends_max)
             .then_some((start, rest_ns))
@@ -492,6 +470,9 @@ impl Nand {
     }
 
     fn enqueue(&mut self, die: DieId, op: Op) {
+        if let OpKind::Program { .. } = op.kind {
+            self.sent_program_bytes += u64::from(op.bytes);
+        }
         let d = &mut self.dies[usize::from(die.0)];
         if let OpKind::Program { n_buffered: 1.. } = op.kind {
             d.n_buffered_programs += 1;
@@ -516,9 +497,9 @@ impl Nand {
     fn head_free_ns(&self, die: DieId, op: &Op) -> u64 {
         match op.kind {
             OpKind::CopyRead => self.free_ns[self.slot(die, op.page.plane)],
-            OpKind::Program { .. } if self.timing.cache_program => self
-                .die_free_ns(die)
-                .saturating_sub(self.timing.transfer_ns(op.bytes)),
+            OpKind::Program { .. } if self.timing.cache_program => {
+                self.die_free_ns(die).saturating_sub(self.timing.transfer_ns(op.bytes))
+            }
             OpKind::Program { .. } | OpKind::Erase => self.die_free_ns(die),
         }
     }
@@ -527,10 +508,7 @@ impl Nand {
     fn start_head(&mut self, die: DieId) {
         let start = self.head_start_ns[usize::from(die.0)];
         let d = &mut self.dies[usize::from(die.0)];
-        let op = d
-            .queue
-            .pop_front()
-            .expect("a head start belongs to a queued operation");
+        let op = d.queue.pop_front().expect("a head start belongs to a queued operation");
         match op.kind {
             OpKind::CopyRead => self.start_copy(die, &op, start),
             OpKind::Program { n_buffered } => self.start_program(die, &op, start, n_buffered),
@@ -541,19 +519,10 @@ impl Nand {
 
     fn start_copy(&mut self, die: DieId, op: &Op, start: u64) {
         let cell = self.timing.cell(op.mode);
-        let times = if op.bytes <= 4096 {
-            &cell.read_4k_ns
-        } else {
-            &cell.read_ns
-        };
+        let times = if op.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
         let sense_ns = times[usize::from(op.page.ptype) & 3];
         let slot = self.slot(die, op.page.plane);
-        let r = PageRead {
-            die,
-            mode: op.mode,
-            page: op.page,
-            bytes: op.bytes,
-        };
+        let r = PageRead { die, mode: op.mode, page: op.page, bytes: op.bytes };
         let (sensed, sent) = self.sense(slot, start, sense_ns, &r, &mut |_, _| ());
         let free = if self.timing.cache_read { sensed } else { sent };
         self.occupy(slot, start, free);
@@ -566,11 +535,7 @@ impl Nand {
         let moved = self.channels[channel].book(start, self.timing.transfer_ns(op.bytes));
         let program_ns = self.timing.cell(op.mode).program_ns[usize::from(op.page.ptype) & 3];
         let array_start = moved.max(self.die_free_ns(die));
-        let busy_from = if self.timing.cache_program {
-            array_start
-        } else {
-            start
-        };
+        let busy_from = if self.timing.cache_program { array_start } else { start };
         let end = array_start + program_ns;
         self.count_program(op.bytes);
         if n_buffered > 0 {
@@ -599,14 +564,7 @@ impl Nand {
             is_erase: kind == DoneKind::Erase,
             ..Current::default()
         };
-        let done = Done {
-            end_ns: end,
-            serial,
-            die,
-            block: op.block,
-            kind,
-            start_ns: start,
-        };
+        let done = Done { end_ns: end, serial, die, block: op.block, kind, start_ns: start };
         self.running.push(Reverse(done));
     }
 
@@ -637,14 +595,7 @@ impl Flash for Nand {
 
     fn erase(&mut self, die: DieId, block: BlockId, mode: CellMode, ready_ns: u64) {
         let page = PageInfo { plane: 0, ptype: 0 };
-        let c = PageOp {
-            die,
-            block,
-            mode,
-            page,
-            bytes: 0,
-            ready_ns,
-        };
+        let c = PageOp { die, block, mode, page, bytes: 0, ready_ns };
         self.enqueue(die, op(&c, OpKind::Erase));
     }
 
@@ -659,22 +610,8 @@ impl Flash for Nand {
 }
 
 fn op(c: &PageOp, kind: OpKind) -> Op {
-    let PageOp {
-        block,
-        mode,
-        page,
-        bytes,
-        ready_ns,
-        ..
-    } = *c;
-    Op {
-        ready_ns,
-        block,
-        bytes,
-        mode,
-        page,
-        kind,
-    }
+    let PageOp { block, mode, page, bytes, ready_ns, .. } = *c;
+    Op { ready_ns, block, bytes, mode, page, kind }
 }
 
 /// Flash without time: work is counted and done.
@@ -691,6 +628,7 @@ impl Flash for Instant<'_> {
 
     #[inline]
     fn program(&mut self, c: PageOp, _: u32) {
+        self.0.sent_program_bytes += u64::from(c.bytes);
         self.0.count_program(c.bytes);
     }
 

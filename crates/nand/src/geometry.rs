@@ -128,11 +128,7 @@ impl Layout {
     /// fewer bits per cell a block has proportionally fewer pages.
     pub fn new(geo: &Geometry, native: CellMode, mode: CellMode, order: PageOrder) -> Self {
         let n_rows = geo.n_pages_per_block * mode.bits() / native.bits();
-        let rows_per_pu = if order == PageOrder::OneShot {
-            mode.bits()
-        } else {
-            1
-        };
+        let rows_per_pu = if order == PageOrder::OneShot { mode.bits() } else { 1 };
         let n_rows = n_rows / rows_per_pu * rows_per_pu;
         let upp = geo.units_per_page();
         let pages = (0..n_rows * geo.n_planes)
@@ -202,11 +198,7 @@ mod tests {
         assert_eq!(at(4), PageInfo { plane: 1, ptype: 0 });
         assert_eq!(at(8), PageInfo { plane: 0, ptype: 1 });
         assert_eq!(at(23), PageInfo { plane: 1, ptype: 2 });
-        assert_eq!(
-            at(24),
-            PageInfo { plane: 0, ptype: 0 },
-            "the next program unit"
-        );
+        assert_eq!(at(24), PageInfo { plane: 0, ptype: 0 }, "the next program unit");
     }
 
     #[test]
@@ -217,11 +209,7 @@ mod tests {
 
     #[test]
     fn page_type_orders_follow_their_sources() {
-        let types = |bits, order, n| {
-            (0..n)
-                .map(|r| page_type(r, bits, order))
-                .collect::<Vec<_>>()
-        };
+        let types = |bits, order, n| (0..n).map(|r| page_type(r, bits, order)).collect::<Vec<_>>();
         assert_eq!(types(2, PageOrder::Alternate, 4), [0, 1, 0, 1]);
         let tlc = types(3, PageOrder::Shared, 16);
         assert_eq!(tlc, [0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 0, 0]);

@@ -18,10 +18,7 @@ impl FastDiv {
     pub const fn new(divisor: u32) -> Self {
         assert!(divisor > 0, "a divisor is positive");
         // For 1 the magic wraps to 0, which `div` takes as "by one".
-        Self {
-            divisor,
-            magic: (u64::MAX / divisor as u64).wrapping_add(1),
-        }
+        Self { divisor, magic: (u64::MAX / divisor as u64).wrapping_add(1) }
     }
 
     /// The divisor.
@@ -32,13 +29,8 @@ impl FastDiv {
 
     /// `n / divisor`.
     #[inline]
-    #[expect(reason = "the operands are swapped: self is the divisor")]
     pub const fn div(self, n: u32) -> u32 {
-        if self.magic == 0 {
-            n
-        } else {
-            ((self.magic as u128 * n as u128) >> 64) as u32
-        }
+        if self.magic == 0 { n } else { ((self.magic as u128 * n as u128) >> 64) as u32 }
     }
 
     /// `(n / divisor, n % divisor)`.

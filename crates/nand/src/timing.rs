@@ -48,11 +48,7 @@ impl Timing {
     /// Times of blocks in `mode`.
     #[inline]
     pub fn cell(&self, mode: CellMode) -> &CellTiming {
-        if mode == CellMode::Slc && self.native != CellMode::Slc {
-            &self.slc
-        } else {
-            &self.main
-        }
+        if mode == CellMode::Slc && self.native != CellMode::Slc { &self.slc } else { &self.main }
     }
 
     /// Channel time of `bytes` \[ns, rounded up\].

@@ -43,12 +43,7 @@ fn nand(n_channels: u32, n_planes: u32, change: impl FnOnce(&mut Timing)) -> Nan
 
 fn page(die: u16, plane: u8) -> PageRead {
     let page = PageInfo { plane, ptype: 0 };
-    PageRead {
-        die: DieId(die),
-        mode: CellMode::Tlc,
-        page,
-        bytes: 16 * KIB,
-    }
+    PageRead { die: DieId(die), mode: CellMode::Tlc, page, bytes: 16 * KIB }
 }
 
 fn read_us(n: &mut Nand, r: &PageRead, at_us: u64) -> u64 {
@@ -98,10 +93,7 @@ fn with_cache_read_a_slow_channel_bounds_the_rate() {
 fn planes_overlap_only_where_the_part_can() {
     let both = |independent| {
         let mut n = nand(1, 2, |t| t.independent_plane_reads = independent);
-        (
-            read_us(&mut n, &page(0, 0), 0),
-            read_us(&mut n, &page(0, 1), 0),
-        )
+        (read_us(&mut n, &page(0, 0), 0), read_us(&mut n, &page(0, 1), 0))
     };
     assert_eq!(both(true), (90, 90 + 25), "sensed together, one channel");
     assert_eq!(both(false), (90, 180));
@@ -122,13 +114,7 @@ fn a_late_read_uses_the_gap_in_the_channel() {
 #[test]
 fn a_multi_plane_program_moves_once_and_programs_once() {
     let mut n = nand(1, 2, |_| ());
-    n.program(
-        PageOp {
-            bytes: 32 * KIB,
-            ..program(0, 0)
-        },
-        8,
-    );
+    n.program(PageOp { bytes: 32 * KIB, ..program(0, 0) }, 8);
     assert_eq!(n.run_programs(DieId(0)) / US, 2 * 25 + 450);
 }
 
@@ -161,11 +147,7 @@ fn a_suspended_program_lets_the_read_in_and_ends_later() {
     let mut n = nand(1, 1, |t| t.suspend_program_ns = Some(10 * US));
     n.program(program(0, 0), 4);
     assert_eq!(read_us(&mut n, &page(0, 0), 100), 100 + 10 + 90);
-    assert_eq!(
-        read_us(&mut n, &page(0, 0), 150),
-        200 + 90,
-        "already suspended"
-    );
+    assert_eq!(read_us(&mut n, &page(0, 0), 150), 200 + 90, "already suspended");
     // 375 us were left at 100 us.
     assert_eq!(n.run_programs(DieId(0)) / US, 290 + 375);
     assert_eq!(n.counters().suspends, 2);
@@ -189,9 +171,7 @@ fn suspension_is_bounded() {
         t.suspends_max = 2;
     });
     n.erase(DieId(0), BlockId(0), CellMode::Tlc, 0);
-    let ends: Vec<u64> = (0..3)
-        .map(|i| read_us(&mut n, &page(0, 0), 100 + i * 200))
-        .collect();
+    let ends: Vec<u64> = (0..3).map(|i| read_us(&mut n, &page(0, 0), 100 + i * 200)).collect();
     // 100 + 1 + 90; 300 + 1 + 90; then the erase must end: 2000 + 91 + 91.
     assert_eq!(ends, [191, 391, 2182 + 90]);
 }
@@ -202,9 +182,7 @@ fn the_next_end_is_the_earliest_over_all_dies() {
     n.erase(DieId(0), BlockId(0), CellMode::Tlc, 0);
     n.program(program(0, 0), 4);
     n.program(program(1, 100), 4);
-    let ends: Vec<u64> = std::iter::from_fn(|| n.pop_next())
-        .map(|d| d.end_ns / US)
-        .collect();
+    let ends: Vec<u64> = std::iter::from_fn(|| n.pop_next()).map(|d| d.end_ns / US).collect();
     assert_eq!(ends, [575, 2000, 2475]);
 }
 

@@ -1,0 +1,131 @@
+//! The invariants, checked from scratch. Slow (it looks at everything): for tests,
+//! and after loading a drive from a file.
+
+use flashwise_nand::{DieId, Nand, Ppn};
+
+use crate::Ftl;
+use crate::blocks::BlockState;
+
+impl Ftl {
+    /// Checks every invariant of the FTL, and against `nand` that the programs
+    /// still due are queued there. Returns the first violation.
+    pub fn self_check(&self, nand: &Nand) -> Result<(), String> {
+        self.check_map()?;
+        self.check_blocks(nand)?;
+        self.check_dies()?;
+        self.check_bytes(nand)
+    }
+
+    fn check_map(&self) -> Result<(), String> {
+        let mut n_mapped = 0;
+        for lpn in 0..self.map.n_logical() {
+            let Some(ppn) = self.map.get(lpn) else {
+                continue;
+            };
+            n_mapped += 1;
+            if self.map.lpn_at(ppn) != lpn || !self.map.is_valid(ppn) {
+                return Err(format!(
+                    "page {lpn} maps to {ppn:?}, which holds {}",
+                    self.map.lpn_at(ppn)
+                ));
+            }
+        }
+        if n_mapped != self.n_valid || self.map.n_valid() != self.n_valid {
+            let bits = self.map.n_valid();
+            return Err(format!("{n_mapped} mapped, {bits} valid bits, {} counted", self.n_valid));
+        }
+        Ok(())
+    }
+
+    fn check_blocks(&self, nand: &Nand) -> Result<(), String> {
+        let units_per_block = self.layout.units_per_block;
+        for block in 0..self.cfg.geo.n_blocks() {
+            let b = block as usize;
+            let n = self.map.count_valid(Ppn(block * units_per_block), units_per_block);
+            if n != self.blocks.valid[b] {
+                return Err(format!(
+                    "block {block} holds {n} valid, counts {}",
+                    self.blocks.valid[b]
+                ));
+            }
+            let state = self.blocks.state[b];
+            if n > 0 && matches!(state, BlockState::Free | BlockState::Waiting) {
+                return Err(format!("block {block} is {state:?} and holds {n} valid units"));
+            }
+            if let BlockState::Open = state {
+                self.check_open(block, nand)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Programs sent for an open block are on the media or pending.
+    fn check_open(&self, block: u32, nand: &Nand) -> Result<(), String> {
+        let f = &self.frontiers[self.blocks.frontier[block as usize] as usize];
+        if f.block != block {
+            return Err(format!("block {block} is open but its frontier has block {}", f.block));
+        }
+        if self.blocks.pending_erases[block as usize] > 0 {
+            return Ok(());
+        }
+        let die = DieId(self.die_of_block(block) as u16);
+        let id = flashwise_nand::BlockId(block);
+        let pending = nand.programs_pending(die, id) as u32 * self.layout.units_per_pu;
+        let sent = f.pu_end - self.layout.units_per_pu;
+        let programmed = self.blocks.programmed[block as usize];
+        if programmed + pending != sent {
+            return Err(format!(
+                "block {block}: {sent} sent, {programmed} programmed, {pending} due"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_dies(&self) -> Result<(), String> {
+        let per_die = self.cfg.geo.n_blocks_per_plane;
+        for (die, d) in self.dies.iter().enumerate() {
+            let range = die as u32 * per_die..(die as u32 + 1) * per_die;
+            let count = |s: BlockState| {
+                range.clone().filter(|&b| self.blocks.state[b as usize] == s).count()
+            };
+            let valid: u32 = range.clone().map(|b| self.blocks.valid[b as usize]).sum();
+            if valid != d.n_valid {
+                return Err(format!("die {die} holds {valid} valid, counts {}", d.n_valid));
+            }
+            let listed = [
+                (BlockState::Free, d.free.len()),
+                (BlockState::Waiting, d.waiting.len()),
+                (BlockState::Victim, usize::from(d.job.is_some())),
+            ];
+            if let Some((s, n)) = listed.into_iter().find(|&(s, n)| count(s) != n) {
+                return Err(format!("die {die}: {} blocks are {s:?}, {n} listed", count(s)));
+            }
+            let mut indexed = self.victims.blocks(die);
+            indexed.sort_unstable();
+            let closed =
+                range.clone().filter(|&b| self.blocks.state[b as usize] == BlockState::Closed);
+            let closed: Vec<_> = closed.map(|b| (b, self.blocks.valid[b as usize])).collect();
+            if indexed != closed {
+                return Err(format!(
+                    "die {die}: victim index {indexed:?}, closed blocks {closed:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes programmed, queued and waiting in open program units add up to the
+    /// places taken.
+    fn check_bytes(&self, nand: &Nand) -> Result<(), String> {
+        let n_pu = self.layout.units_per_pu;
+        let open: u32 =
+            self.frontiers.iter().filter(|f| f.is_open()).map(|f| f.next - (f.pu_end - n_pu)).sum();
+        let unit_bytes = u64::from(self.cfg.geo.unit_bytes);
+        let taken = self.counters.bytes_programmed();
+        let sent = nand.sent_program_bytes();
+        if sent + u64::from(open) * unit_bytes != taken {
+            return Err(format!("{taken} bytes placed, {sent} sent and {open} units open"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! What an FTL is built for, and whether that can work. Impossible shapes are
+//! refused here, with the smallest change that would do, so that nothing later
+//! has to run out of blocks.
+
+use flashwise_nand::{CellMode, Geometry, Layout, PageOrder};
+
+use crate::gc::VictimPolicy;
+use crate::place::RelationPolicy;
+
+/// Open blocks of garbage collection on each die: one for fragments, one for
+/// program units that move whole.
+pub(crate) const N_GC_FRONTIERS: u32 = 2;
+
+/// Everything an [`crate::Ftl`] has to know.
+#[derive(Clone, Debug)]
+pub struct FtlConfig {
+    /// Shape of the flash.
+    pub geo: Geometry,
+    /// Native cell mode.
+    pub native: CellMode,
+    /// Order of page types in a block.
+    pub order: PageOrder,
+    /// Mapping units the host sees.
+    pub n_logical: u32,
+    /// Placement handles (each has its own open block per die).
+    pub n_handles: u16,
+    /// What is done with append and overwrite hints.
+    pub relation: RelationPolicy,
+    /// How garbage collection chooses a block.
+    pub victim: VictimPolicy,
+    /// Free blocks of a die below which host writes pay for collection.
+    pub gc_low_blocks: u32,
+    /// Free blocks of a die up to which idle time is used for collection.
+    pub gc_high_blocks: u32,
+    /// A die is passed over when its unused space is this much below the mean
+    /// of all dies \[percent\].
+    pub yield_percent: u32,
+    /// Buffered data survives power failure.
+    pub power_protected: bool,
+    /// A unit rewritten before its program unit was full takes no new place.
+    pub coalesce: bool,
+    /// Out-of-band data is kept, so that a crash can be recovered from.
+    pub oob: bool,
+}
+
+/// Why a device cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A size is zero or does not divide.
+    #[error("{key} = {value}: expected {expected}")]
+    Impossible {
+        /// Preset key.
+        key: &'static str,
+        /// What it was set to.
+        value: u64,
+        /// What would do.
+        expected: String,
+    },
+    /// More units than a 32-bit table can address.
+    #[error(
+        "{units} mapping units (over-provisioning included) exceed the 2^32 that a table entry \
+         can name: use a larger ftl.unit_kib or fewer blocks"
+    )]
+    TooManyUnits {
+        /// Units asked for.
+        units: u64,
+    },
+    /// The reserves of the FTL do not fit beside the exported capacity.
+    #[error(
+        "{n_logical} exported mapping units need {needed} blocks per die ({reserve} of them \
+         reserve), but there are {available}: set geometry.blocks_per_plane to at least {needed}, \
+         or export less (ftl.capacity_mib, ftl.over_provisioning)"
+    )]
+    TooLittleSpace {
+        /// Units asked to be exported.
+        n_logical: u64,
+        /// Blocks per die that would do.
+        needed: u64,
+        /// Blocks per die held back.
+        reserve: u64,
+        /// Blocks per die there are.
+        available: u64,
+    },
+}
+
+impl FtlConfig {
+    /// Checks the configuration; an FTL built from a checked one never runs out
+    /// of blocks.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let geo = &self.geo;
+        let positive = [
+            ("geometry.channels", geo.n_channels),
+            ("geometry.dies_per_channel", geo.n_dies_per_channel),
+            ("geometry.planes", geo.n_planes),
+            ("geometry.blocks_per_plane", geo.n_blocks_per_plane),
+            ("geometry.pages_per_block", geo.n_pages_per_block),
+            ("geometry.page_kib", geo.page_bytes),
+            ("ftl.unit_kib", geo.unit_bytes),
+            ("ftl.handles", u32::from(self.n_handles)),
+            ("ftl.gc_low_blocks", self.gc_low_blocks),
+            ("ftl.capacity_mib", self.n_logical),
+        ];
+        if let Some(&(key, _)) = positive.iter().find(|(_, v)| *v == 0) {
+            return Err(impossible(key, 0, "at least 1"));
+        }
+        self.check_bounds()?;
+        self.check_units()?;
+        self.check_space()
+    }
+
+    fn check_bounds(&self) -> Result<(), ConfigError> {
+        let geo = &self.geo;
+        let bounds = [
+            ("geometry.channels", u64::from(geo.n_channels), 1024),
+            ("geometry.dies_per_channel", u64::from(geo.n_dies_per_channel), 1024),
+            ("geometry.planes", u64::from(geo.n_planes), 8),
+            ("ftl.handles", u64::from(self.n_handles), 128),
+            ("ftl.yield_percent", u64::from(self.yield_percent), 100),
+        ];
+        for (key, value, max) in bounds {
+            if value > max {
+                return Err(impossible(key, value, &format!("at most {max}")));
+            }
+        }
+        let n_dies = u64::from(geo.n_channels) * u64::from(geo.n_dies_per_channel);
+        if n_dies > 4096 {
+            return Err(impossible("geometry.dies_per_channel", n_dies, "at most 4096 dies"));
+        }
+        if self.gc_high_blocks < self.gc_low_blocks || self.gc_low_blocks < 2 {
+            let expected = "2 <= ftl.gc_low_blocks <= ftl.gc_high_blocks";
+            return Err(impossible("ftl.gc_low_blocks", self.gc_low_blocks.into(), expected));
+        }
+        Ok(())
+    }
+
+    fn check_units(&self) -> Result<(), ConfigError> {
+        let geo = &self.geo;
+        if !(512..=65_536).contains(&geo.unit_bytes) || !geo.unit_bytes.is_power_of_two() {
+            let expected = "a power of two from 512 bytes to 64 KiB";
+            return Err(impossible("ftl.unit_kib", geo.unit_bytes.into(), expected));
+        }
+        if !geo.page_bytes.is_multiple_of(geo.unit_bytes) {
+            let expected = format!("a multiple of the mapping unit ({} bytes)", geo.unit_bytes);
+            return Err(impossible("geometry.page_kib", geo.page_bytes.into(), &expected));
+        }
+        let rows = if self.order == PageOrder::OneShot { self.native.bits() } else { 1 };
+        if !geo.n_pages_per_block.is_multiple_of(rows) {
+            let expected = format!("a multiple of {rows} (bits programmed in one shot)");
+            let value = geo.n_pages_per_block.into();
+            return Err(impossible("geometry.pages_per_block", value, &expected));
+        }
+        let per_block = u64::from(geo.n_pages_per_block)
+            * u64::from(geo.n_planes)
+            * u64::from(geo.units_per_page());
+        if per_block > 65_535 {
+            let expected = "at most 65535 mapping units in a block of all planes";
+            return Err(impossible("geometry.pages_per_block", per_block, expected));
+        }
+        let units = u64::from(geo.n_channels)
+            * u64::from(geo.n_dies_per_channel)
+            * u64::from(geo.n_blocks_per_plane)
+            * per_block;
+        // Two values of a table entry are taken ("unmapped", "padding").
+        if units > u64::from(u32::MAX) - 2 {
+            return Err(ConfigError::TooManyUnits { units });
+        }
+        Ok(())
+    }
+
+    fn check_space(&self) -> Result<(), ConfigError> {
+        let per_block = u64::from(self.layout().units_per_block);
+        let n_dies = u64::from(self.geo.n_dies());
+        let reserve = u64::from(self.reserve_blocks());
+        let used = u64::from(self.n_logical) + u64::from(self.n_meta());
+        // One program unit more per die, for the rounding of a round robin.
+        let used = used + n_dies * u64::from(self.layout().units_per_pu);
+        let available = u64::from(self.geo.n_blocks_per_plane);
+        // Without power protection a collected block can cost a padded program
+        // unit: the mean victim has to gain more than that.
+        let per_pu = u64::from(self.layout().units_per_pu);
+        let padding =
+            if self.power_protected { 0 } else { (available * per_pu).div_ceil(per_block) };
+        let needed = used.div_ceil(per_block * n_dies) + reserve + padding;
+        if needed > available {
+            let n_logical = self.n_logical.into();
+            return Err(ConfigError::TooLittleSpace { n_logical, needed, reserve, available });
+        }
+        Ok(())
+    }
+
+    /// Layout of a block in the native cell mode.
+    pub fn layout(&self) -> Layout {
+        Layout::new(&self.geo, self.native, self.native, self.order)
+    }
+
+    /// Blocks of each die that never count as space for data: open blocks, and
+    /// the free blocks garbage collection works with.
+    pub fn reserve_blocks(&self) -> u32 {
+        u32::from(self.n_handles) + N_GC_FRONTIERS + self.gc_low_blocks
+    }
+
+    /// Mapping units that can be exported with `op` spare units for each
+    /// exported one (0.07 = 7 %), reserve excluded.
+    pub fn logical_for(&self, op: f64) -> u32 {
+        let blocks = self.geo.n_blocks_per_plane.saturating_sub(self.reserve_blocks());
+        let per_die = u64::from(blocks) * u64::from(self.layout().units_per_block);
+        let raw = per_die * u64::from(self.geo.n_dies());
+        (raw as f64 / (1.0 + op)) as u32
+    }
+
+    /// Spare units for each exported unit, reserve excluded.
+    pub fn over_provisioning(&self) -> f64 {
+        f64::from(self.logical_for(0.0)) / f64::from(self.n_logical) - 1.0
+    }
+
+    /// Units that record which addresses were trimmed: one bit per logical unit.
+    pub fn n_meta(&self) -> u32 {
+        self.n_logical.div_ceil(self.geo.unit_bytes * 8)
+    }
+}
+
+fn impossible(key: &'static str, value: u64, expected: &str) -> ConfigError {
+    ConfigError::Impossible { key, value, expected: expected.to_owned() }
+}

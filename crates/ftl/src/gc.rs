@@ -1,0 +1,290 @@
+//! Garbage collection, per die.
+//!
+//! Host writes pay as they go: while a die is short of free blocks, every program
+//! unit it takes in moves as many units out of the victim as keep the two in step,
+//! so the work is spread and never far behind. What cannot wait (a frontier needs
+//! a block and none may be taken) is collected at once, and idle time is used up
+//! to a higher mark. The moves become physical work in the queue of the die, which
+//! host reads overtake.
+//!
+//! Data keeps its die. A program unit of the victim that is wholly valid moves
+//! whole into a block for such units, so a file that lay well keeps lying well;
+//! fragments fill another block.
+
+use flashwise_nand::{DieId, Flash, PageOp, Ppn};
+
+use crate::blocks::{BlockState, Job};
+use crate::write::Payload;
+use crate::{Ftl, Lpn};
+
+/// How garbage collection chooses a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum VictimPolicy {
+    /// The one with the fewest valid units.
+    #[default]
+    Greedy,
+    /// The largest (1 - u) / 2u x age. Source: Rosenblum and Ousterhout, "The
+    /// Design and Implementation of a Log-Structured File System", 1992, with the
+    /// two transfers per move of Kawaguchi et al., 1995; age counts appends since
+    /// a unit of the block last became invalid.
+    CostBenefit,
+    /// The one closed longest ago.
+    Fifo,
+}
+
+impl VictimPolicy {
+    /// Every policy with its name in a preset.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("greedy", Self::Greedy), ("cost-benefit", Self::CostBenefit), ("fifo", Self::Fifo)];
+}
+
+impl Ftl {
+    /// A program unit of the host went to `die`: move what that costs.
+    #[inline]
+    pub(crate) fn pace_gc<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) {
+        if self.dies[die].free.len() < self.cfg.gc_low_blocks as usize {
+            self.collect_some(die, ready_ns, flash);
+        }
+        if !self.dies[die].waiting.is_empty() {
+            self.release_waiting(die, ready_ns, flash);
+        }
+    }
+
+    /// Uses idle time of `die`: moves one program unit if its free blocks are
+    /// below the high mark. False: there is nothing to do.
+    pub fn collect_idle<F: Flash>(&mut self, die: DieId, ready_ns: u64, flash: &mut F) -> bool {
+        let die = usize::from(die.0);
+        self.release_waiting(die, ready_ns, flash);
+        if self.dies[die].free.len() >= self.cfg.gc_high_blocks as usize {
+            return false;
+        }
+        if !self.begin_job(die) {
+            return false;
+        }
+        self.collect_program_unit(die, ready_ns, flash);
+        self.end_job_if_empty(die, ready_ns, flash);
+        true
+    }
+
+    /// Collects on `die` until it has `n` free blocks.
+    pub(crate) fn reclaim_until<F: Flash>(
+        &mut self,
+        die: usize,
+        n: usize,
+        ready_ns: u64,
+        flash: &mut F,
+    ) {
+        while self.dies[die].free.len() < n {
+            if !self.dies[die].waiting.is_empty() {
+                self.force_waiting(die, ready_ns, flash);
+                continue;
+            }
+            let found = self.begin_job(die);
+            assert!(found, "a die within its limit has something to collect");
+            while !self.end_job_if_empty(die, ready_ns, flash) {
+                self.collect_program_unit(die, ready_ns, flash);
+            }
+        }
+    }
+
+    fn collect_some<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) {
+        if !self.begin_job(die) {
+            return;
+        }
+        let job = self.dies[die].job.as_mut().expect("just begun");
+        // To gain (block - valid) units, `valid` have to move.
+        let gain = i64::from(self.layout.units_per_block - job.n_valid);
+        job.debt += i64::from(self.layout.units_per_pu) * i64::from(job.n_valid);
+        while self.dies[die].job.is_some_and(|j| j.debt > 0) {
+            let n_moved = self.collect_program_unit(die, ready_ns, flash);
+            let job = self.dies[die].job.as_mut().expect("only ended below");
+            job.debt -= i64::from(n_moved) * gain;
+            if self.end_job_if_empty(die, ready_ns, flash) {
+                return;
+            }
+        }
+        // A victim that held nothing costs nothing.
+        self.end_job_if_empty(die, ready_ns, flash);
+    }
+
+    /// Makes sure a victim is chosen; false if no block holds invalid units.
+    fn begin_job(&mut self, die: usize) -> bool {
+        if self.dies[die].job.is_some() {
+            return true;
+        }
+        let Some((block, n_valid)) = self.choose_victim(die) else {
+            return false;
+        };
+        self.victims.remove(die, block, n_valid);
+        self.blocks.state[block as usize] = BlockState::Victim;
+        self.dies[die].job = Some(Job { block, next: 0, n_valid, debt: 0 });
+        self.counters.gc_runs += 1;
+        true
+    }
+
+    fn choose_victim(&mut self, die: usize) -> Option<(u32, u32)> {
+        let units_per_block = self.layout.units_per_block;
+        let worth_it = |&(_, valid): &(u32, u32)| valid < units_per_block;
+        match self.cfg.victim {
+            VictimPolicy::Greedy => self.victims.emptiest(die).filter(worth_it),
+            VictimPolicy::CostBenefit => {
+                let score = |block: u32, valid: u32| {
+                    let age = self.seq + 1 - self.blocks.last_change[block as usize];
+                    f64::from(units_per_block - valid) * age as f64 / f64::from(valid)
+                };
+                let heads = self.victims.heads(die).filter(worth_it);
+                heads.max_by(|a, b| score(a.0, a.1).total_cmp(&score(b.0, b.1)))
+            }
+            VictimPolicy::Fifo => {
+                let order = &mut self.dies[die].closed_order;
+                let valid = &self.blocks.valid;
+                let at = order.iter().position(|&b| valid[b as usize] < units_per_block)?;
+                let block = order.remove(at)?;
+                Some((block, valid[block as usize]))
+            }
+        }
+    }
+
+    /// Moves what is valid in the next program unit of the victim; how many units.
+    fn collect_program_unit<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) -> u32 {
+        // Moved data needs room: an emptied block may not wait any longer then.
+        while self.dies[die].free.len() < 2 && !self.dies[die].waiting.is_empty() {
+            self.force_waiting(die, ready_ns, flash);
+        }
+        let job = self.dies[die].job.as_mut().expect("a job was begun");
+        let (block, start) = (job.block, job.next);
+        if start >= self.layout.units_per_block {
+            return 0;
+        }
+        let n_pu = self.layout.units_per_pu;
+        job.next += n_pu;
+        let first = Ppn(block * self.layout.units_per_block + start);
+        let n = self.map.count_valid(first, n_pu);
+        if n > 0 {
+            let f = self.gc_target(die, n == n_pu);
+            for at in (start..start + n_pu).step_by(self.layout.units_per_page as usize) {
+                self.move_page(f, die, block, at, ready_ns, flash);
+            }
+        }
+        self.prefetch_job(Ppn(first.0 + n_pu), start + n_pu);
+        n
+    }
+
+    fn move_page<F: Flash>(
+        &mut self,
+        f: usize,
+        die: usize,
+        block: u32,
+        at: u32,
+        ready_ns: u64,
+        flash: &mut F,
+    ) {
+        let (upp, unit_bytes) = (self.layout.units_per_page, self.cfg.geo.unit_bytes);
+        let first = block * self.layout.units_per_block + at;
+        let n = self.map.count_valid(Ppn(first), upp);
+        if n == 0 {
+            return;
+        }
+        let op = PageOp {
+            die: DieId(die as u16),
+            block: flashwise_nand::BlockId(block),
+            mode: self.layout.mode,
+            page: self.layout.page(self.layout.page_of(at)),
+            bytes: n * unit_bytes,
+            ready_ns,
+        };
+        flash.copy_read(op);
+        for chunk in (0..upp).step_by(64) {
+            let mut bits = self.map.valid_bits(Ppn(first + chunk), 64.min(upp - chunk));
+            while bits != 0 {
+                let from = Ppn(first + chunk + bits.trailing_zeros());
+                bits &= bits - 1;
+                self.move_unit(f, die, block, from, ready_ns, flash);
+            }
+        }
+    }
+
+    #[inline]
+    fn move_unit<F: Flash>(
+        &mut self,
+        f: usize,
+        die: usize,
+        block: u32,
+        from: Ppn,
+        ready_ns: u64,
+        flash: &mut F,
+    ) {
+        let lpn = self.map.lpn_at(from);
+        debug_assert_eq!(self.map.get(lpn), Some(from));
+        self.invalidate(from, block, die);
+        self.append(f, die, lpn, Payload::Move(from), false, ready_ns, flash);
+        self.counters.bytes_gc += u64::from(self.cfg.geo.unit_bytes);
+    }
+
+    /// The block moved data goes to. Whole program units get their own while
+    /// blocks are not short.
+    fn gc_target(&self, die: usize, whole: bool) -> usize {
+        let (fragments, wholes) = (self.gc_frontier(0, die), self.gc_frontier(1, die));
+        let n_free = self.dies[die].free.len();
+        if whole && (self.frontiers[wholes].is_open() || n_free > 1) {
+            return wholes;
+        }
+        if self.frontiers[fragments].is_open() || n_free > 0 {
+            return fragments;
+        }
+        // Only right after a crash: use any block that is open.
+        let handles = (0..self.cfg.n_handles).map(|h| self.host_frontier(h, die));
+        let mut any = std::iter::once(wholes).chain(handles);
+        any.find(|&f| self.frontiers[f].is_open()).expect("a die keeps room for collection")
+    }
+
+    /// If the victim is empty, frees it (at once, or when that is safe).
+    fn end_job_if_empty<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) -> bool {
+        let Some(job) = self.dies[die].job else {
+            return true;
+        };
+        if self.blocks.valid[job.block as usize] > 0 {
+            return false;
+        }
+        self.dies[die].job = None;
+        if self.cfg.power_protected {
+            self.erase(die, job.block, ready_ns, flash);
+        } else {
+            self.blocks.state[job.block as usize] = BlockState::Waiting;
+            self.dies[die].waiting.push_back(job.block);
+            self.release_waiting(die, ready_ns, flash);
+        }
+        true
+    }
+
+    /// Erases an empty block: it is free for what is queued after the erase.
+    pub(crate) fn erase<F: Flash>(&mut self, die: usize, block: u32, ready_ns: u64, flash: &mut F) {
+        self.blocks.state[block as usize] = BlockState::Free;
+        self.blocks.pending_erases[block as usize] += 1;
+        self.dies[die].free.push_back(block);
+        self.counters.erases += 1;
+        let id = flashwise_nand::BlockId(block);
+        flash.erase(DieId(die as u16), id, self.layout.mode, ready_ns);
+        if F::INSTANT {
+            self.on_erased(id);
+        }
+    }
+
+    /// Map entries of the next program unit of the victim will be needed soon.
+    fn prefetch_job(&self, first: Ppn, offset: u32) {
+        if offset >= self.layout.units_per_block {
+            return;
+        }
+        let n = self.layout.units_per_pu.min(64);
+        let mut bits = self.map.valid_bits(first, n);
+        while bits != 0 {
+            let at = Ppn(first.0 + bits.trailing_zeros());
+            bits &= bits - 1;
+            self.prefetch_map(Lpn(self.map.lpn_at(at)));
+        }
+        let later = first.0 + 2 * n;
+        if offset + 2 * n < self.layout.units_per_block {
+            self.map.prefetch_reverse(Ppn(later));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The write path: one unit at a time into the open block of its placement.
+
+use flashwise_nand::{DieId, Flash, Ppn};
+
+use crate::blocks::BlockState;
+use crate::config::N_GC_FRONTIERS;
+use crate::media::Body;
+use crate::place::WriteContext;
+use crate::{Ftl, Lpn, VictimPolicy};
+
+/// An open block, or none yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frontier {
+    pub(crate) block: u32,
+    /// Next offset to fill.
+    pub(crate) next: u32,
+    /// End of the program unit being filled.
+    pub(crate) pu_end: u32,
+    /// Units of the host in it that occupy the write buffer.
+    pub(crate) n_buffered: u32,
+    /// Append that began it.
+    pub(crate) first_seq: u64,
+}
+
+impl Frontier {
+    pub(crate) const CLOSED: Self =
+        Self { block: u32::MAX, next: 0, pu_end: 0, n_buffered: 0, first_seq: 0 };
+
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.block != u32::MAX
+    }
+}
+
+/// What an appended unit carries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Payload<'a> {
+    /// Data of the host (nothing where contents are not kept).
+    Host(Option<&'a [u8]>),
+    /// The unit at this place, moved.
+    Move(Ppn),
+    /// A record of trimmed addresses.
+    Meta,
+}
+
+impl Ftl {
+    /// Writes one mapping unit, of which the host wrote `host_bytes` (the rest is
+    /// merged). Returns true when a program unit was filled and sent.
+    #[inline]
+    pub fn write_unit<F: Flash>(
+        &mut self,
+        ctx: &mut WriteContext,
+        lpn: Lpn,
+        host_bytes: u32,
+        data: Option<&[u8]>,
+        ready_ns: u64,
+        flash: &mut F,
+    ) -> bool {
+        debug_assert!(lpn.0 < self.cfg.n_logical, "the device checks addresses");
+        self.counters.bytes_host += u64::from(host_bytes);
+        self.counters.bytes_rmw += u64::from(self.cfg.geo.unit_bytes - host_bytes);
+        let mut old = self.locate(lpn);
+        let die = self.choose_die(ctx, old.map(|o| o.2));
+        let f = self.host_frontier(ctx.handle, die);
+        if !self.frontiers[f].is_open() {
+            // May collect, and so move the old contents. The place for the new
+            // ones must be certain before the old ones become invalid.
+            self.open(f, die, ready_ns, flash);
+            old = self.locate(lpn);
+        }
+        if let Some((ppn, block, old_die)) = old {
+            self.invalidate(ppn, block, old_die);
+        }
+        let filled = self.append(f, die, lpn.0, Payload::Host(data), true, ready_ns, flash);
+        if filled {
+            self.after_program_unit(ctx, die);
+            self.pace_gc(die, ready_ns, flash);
+        }
+        filled
+    }
+
+    /// Place, block and die of `lpn`.
+    #[inline]
+    fn locate(&self, lpn: Lpn) -> Option<(Ppn, u32, usize)> {
+        let ppn = self.map.get(lpn.0)?;
+        let block = self.block_div.div(ppn.0);
+        Some((ppn, block, self.die_of_block(block)))
+    }
+
+    /// If `lpn` is still in an open program unit of the host, replaces it there
+    /// and returns true.
+    #[inline]
+    pub fn coalesce(&mut self, lpn: Lpn, host_bytes: u32, data: Option<&[u8]>) -> bool {
+        if !self.cfg.coalesce {
+            return false;
+        }
+        let Some(ppn) = self.map.get(lpn.0) else {
+            return false;
+        };
+        let Some(f) = self.open_frontier_of(ppn) else {
+            return false;
+        };
+        if self.is_gc_frontier(f) {
+            return false;
+        }
+        self.counters.bytes_host += u64::from(host_bytes);
+        self.counters.bytes_coalesced += u64::from(host_bytes);
+        if let (Some(media), Some(data)) = (&mut self.media, data) {
+            let (block, offset) = self.block_div.div_rem(ppn.0);
+            media.restage(block, offset, data);
+        }
+        true
+    }
+
+    /// Programs what `lpn` shares a program unit with, padded if need be; the die
+    /// that has to finish it.
+    pub fn program_now<F: Flash>(
+        &mut self,
+        lpn: Lpn,
+        ready_ns: u64,
+        flash: &mut F,
+    ) -> Option<DieId> {
+        let ppn = self.map.get(lpn.0)?;
+        if let Some(f) = self.open_frontier_of(ppn) {
+            self.pad(f, ready_ns, flash);
+        }
+        Some(self.place(ppn).die)
+    }
+
+    /// Pads and programs the open program unit that has waited longest, so that
+    /// its buffer space comes free. False: there is none.
+    pub fn program_oldest_open<F: Flash>(&mut self, ready_ns: u64, flash: &mut F) -> bool {
+        let open = self.frontiers.iter().enumerate().filter(|(_, f)| f.n_buffered > 0);
+        let oldest = open.min_by_key(|(_, f)| f.first_seq).map(|(i, _)| i);
+        if let Some(f) = oldest {
+            self.pad(f, ready_ns, flash);
+        }
+        oldest.is_some()
+    }
+
+    /// The frontier whose unfinished program unit holds `ppn`.
+    #[inline]
+    pub(crate) fn open_frontier_of(&self, ppn: Ppn) -> Option<usize> {
+        let (block, offset) = self.block_div.div_rem(ppn.0);
+        if self.blocks.state[block as usize] != BlockState::Open {
+            return None;
+        }
+        let f = self.blocks.frontier[block as usize] as usize;
+        (offset >= self.frontiers[f].pu_end - self.layout.units_per_pu).then_some(f)
+    }
+
+    #[inline]
+    pub(crate) fn host_frontier(&self, handle: u16, die: usize) -> usize {
+        usize::from(handle) * self.dies.len() + die
+    }
+
+    /// Frontier of garbage collection: `kind` 0 for fragments, 1 for program
+    /// units that move whole.
+    #[inline]
+    pub(crate) fn gc_frontier(&self, kind: u32, die: usize) -> usize {
+        debug_assert!(kind < N_GC_FRONTIERS);
+        (usize::from(self.cfg.n_handles) + kind as usize) * self.dies.len() + die
+    }
+
+    pub(crate) fn is_gc_frontier(&self, f: usize) -> bool {
+        f >= usize::from(self.cfg.n_handles) * self.dies.len()
+    }
+
+    /// Puts `lpn` into the next place of frontier `f`; true when that filled a
+    /// program unit, which is then sent to the flash.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
+    pub(crate) fn append<F: Flash>(
+        &mut self,
+        f: usize,
+        die: usize,
+        lpn: u32,
+        payload: Payload<'_>,
+        buffered: bool,
+        ready_ns: u64,
+        flash: &mut F,
+    ) -> bool {
+        if !self.frontiers[f].is_open() {
+            self.open(f, die, ready_ns, flash);
+        }
+        self.seq += 1;
+        let fr = &mut self.frontiers[f];
+        let block = fr.block;
+        let ppn = Ppn(block * self.layout.units_per_block + fr.next);
+        if fr.next + self.layout.units_per_pu == fr.pu_end {
+            fr.first_seq = self.seq;
+        }
+        fr.next += 1;
+        fr.n_buffered += u32::from(buffered);
+        let full = fr.next == fr.pu_end;
+        if self.media.is_some() {
+            self.stage(ppn, lpn, payload);
+        }
+        self.map.set(lpn, ppn);
+        self.blocks.valid[block as usize] += 1;
+        self.dies[die].n_valid += 1;
+        self.n_valid += 1;
+        if full {
+            self.finish_program_unit(f, die, ready_ns, flash);
+        }
+        full
+    }
+
+    /// Fills the open program unit of `f` with padding and programs it.
+    pub(crate) fn pad<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
+        let fr = self.frontiers[f];
+        if !fr.is_open() || fr.next + self.layout.units_per_pu == fr.pu_end {
+            return;
+        }
+        for offset in fr.next..fr.pu_end {
+            let ppn = Ppn(fr.block * self.layout.units_per_block + offset);
+            self.map.set_pad(ppn);
+            if let Some(media) = &mut self.media {
+                media.stage_pad(fr.block, offset);
+            }
+            self.counters.bytes_padding += u64::from(self.cfg.geo.unit_bytes);
+        }
+        self.frontiers[f].next = fr.pu_end;
+        self.finish_program_unit(f, self.die_of_block(fr.block), ready_ns, flash);
+    }
+
+    fn finish_program_unit<F: Flash>(
+        &mut self,
+        f: usize,
+        die: usize,
+        ready_ns: u64,
+        flash: &mut F,
+    ) {
+        let fr = self.frontiers[f];
+        let start = fr.pu_end - self.layout.units_per_pu;
+        if !self.cfg.power_protected {
+            self.dies[die].pending_first_seq.push_back(fr.first_seq);
+        }
+        self.frontiers[f].n_buffered = 0;
+        if fr.pu_end == self.layout.units_per_block {
+            self.frontiers[f] = Frontier::CLOSED;
+            self.close(fr.block, die);
+        } else {
+            self.frontiers[f].pu_end += self.layout.units_per_pu;
+        }
+        self.send_program(die, fr.block, start, fr.n_buffered, ready_ns, flash);
+    }
+
+    /// Gives frontier `f` a blank block.
+    fn open<F: Flash>(&mut self, f: usize, die: usize, ready_ns: u64, flash: &mut F) {
+        if !self.is_gc_frontier(f) {
+            self.reclaim_until(die, 2, ready_ns, flash);
+        }
+        let block = self.dies[die].free.pop_front().expect("collection keeps a free block");
+        self.blocks.state[block as usize] = BlockState::Open;
+        self.blocks.frontier[block as usize] = f as u32;
+        let pu_end = self.layout.units_per_pu;
+        self.frontiers[f] = Frontier { block, pu_end, ..Frontier::CLOSED };
+    }
+
+    pub(crate) fn close(&mut self, block: u32, die: usize) {
+        self.blocks.state[block as usize] = BlockState::Closed;
+        self.victims.insert(die, block, self.blocks.valid[block as usize]);
+        if self.cfg.victim == VictimPolicy::Fifo {
+            self.dies[die].closed_order.push_back(block);
+        }
+    }
+
+    /// The unit at `ppn` is superseded by the next append or trim.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, ppn: Ppn, block: u32, die: usize) {
+        self.map.invalidate(ppn);
+        let b = block as usize;
+        let valid = self.blocks.valid[b];
+        if self.blocks.state[b] == BlockState::Closed {
+            self.victims.decrement(die, block, valid);
+        }
+        self.blocks.valid[b] = valid - 1;
+        self.blocks.last_change[b] = self.seq + 1;
+        self.dies[die].n_valid -= 1;
+        self.n_valid -= 1;
+    }
+
+    #[cold]
+    fn stage(&mut self, ppn: Ppn, lpn: u32, payload: Payload<'_>) {
+        let (block, offset) = self.block_div.div_rem(ppn.0);
+        let n_logical = self.cfg.n_logical;
+        match payload {
+            Payload::Host(data) => {
+                let media = self.media.as_mut().expect("only called with media");
+                media.stage(block, offset, lpn, self.seq, Body::of_host(data));
+            }
+            Payload::Move(from) => {
+                let (from_block, from_offset) = self.block_div.div_rem(from.0);
+                let on_media = self.blocks.is_programmed(from_block, from_offset);
+                let media = self.media.as_mut().expect("only called with media");
+                let (seq, body) = media.body(from_block, from_offset, on_media);
+                // A record speaks of the moment it was written, wherever it moves.
+                let seq = if lpn < n_logical { self.seq } else { seq };
+                media.stage(block, offset, lpn, seq, body);
+            }
+            Payload::Meta => {
+                let record = self.trim_record(lpn - n_logical);
+                let media = self.media.as_mut().expect("only called with media");
+                media.stage(block, offset, lpn, self.seq, Body::Record(record));
+            }
+        }
+    }
+}

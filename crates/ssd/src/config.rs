@@ -1,0 +1,452 @@
+//! What a device is made of, as a preset file says it.
+//!
+//! Every key is known here by its dotted name, so an unknown one is refused with
+//! the nearest that exists, and `--set key=value` can reach all of them. Values are
+//! checked when the device is built.
+
+use serde::{Deserialize, Serialize};
+
+use flashwise_ftl::{FtlConfig, RelationPolicy, VictimPolicy};
+use flashwise_nand::{CellMode, CellTiming, Geometry, PageOrder, Timing};
+
+use crate::error::PresetError;
+
+/// A device preset. Units stand in the names of the keys; MB is 10^6 bytes, KiB
+/// and MiB are binary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceConfig {
+    /// Name of the preset.
+    pub name: String,
+    /// One line on what it stands for.
+    pub about: String,
+    /// Sizes.
+    pub geometry: GeometryConfig,
+    /// The flash part.
+    pub flash: FlashConfig,
+    /// Blocks used in SLC mode.
+    pub slc: SlcConfig,
+    /// Host link.
+    pub link: LinkConfig,
+    /// Controller latency.
+    pub firmware: FirmwareConfig,
+    /// Write buffer.
+    pub buffer: BufferConfig,
+    /// Translation layer.
+    pub ftl: FtlKeys,
+    /// How the host drives it when the workload does not say.
+    pub host: HostConfig,
+    /// How the drive is aged before it is measured.
+    pub precondition: PreconditionConfig,
+}
+
+/// `[geometry]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeometryConfig {
+    /// Channels.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// Planes in each die.
+    pub planes: u32,
+    /// Blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block, in the native cell mode.
+    pub pages_per_block: u32,
+    /// Data of one page \[KiB\].
+    pub page_kib: f64,
+}
+
+/// `[flash]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlashConfig {
+    /// `slc`, `mlc`, `tlc` or `qlc`.
+    pub native: String,
+    /// `one-shot`, `alternate` or `shared`.
+    pub page_order: String,
+    /// Sense of a page by page type, LSB first \[us\]; one value: the same for all.
+    pub read_us: Vec<f64>,
+    /// Sense when at most 4 KiB are wanted, by page type \[us\].
+    pub read_4k_us: Vec<f64>,
+    /// Program of one program unit by type of its first page \[us\].
+    pub program_us: Vec<f64>,
+    /// Erase of a block \[us\].
+    pub erase_us: f64,
+    /// Program / erase cycles a block is good for.
+    pub endurance: u64,
+    /// Channel rate \[MB/s\].
+    pub channel_mb_s: f64,
+    /// Largest channel transfer before others may interleave \[KiB\].
+    pub channel_chunk_kib: f64,
+    /// Sense of the next page overlaps transfer of the last.
+    pub cache_read: bool,
+    /// Transfer of the next program unit overlaps program of the last.
+    pub cache_program: bool,
+    /// Planes sense different pages at the same time.
+    pub independent_plane_reads: bool,
+    /// Delay of a read that suspends a program \[us\]; negative: it waits instead.
+    pub suspend_program_us: f64,
+    /// Delay of a read that suspends an erase \[us\]; negative: it waits instead.
+    pub suspend_erase_us: f64,
+    /// Times one operation may be suspended.
+    pub suspends_max: u32,
+}
+
+/// `[slc]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlcConfig {
+    /// Sense of a page \[us\].
+    pub read_us: f64,
+    /// Program of one page per plane \[us\].
+    pub program_us: f64,
+    /// Erase of a block \[us\].
+    pub erase_us: f64,
+    /// Program / erase cycles a block is good for in this mode.
+    pub endurance: u64,
+}
+
+/// `[link]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkConfig {
+    /// Rate \[MB/s\].
+    pub mb_s: f64,
+    /// Both directions at once.
+    pub full_duplex: bool,
+}
+
+/// `[firmware]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirmwareConfig {
+    /// Latency of a read command \[us\].
+    pub read_us: f64,
+    /// Latency of a read command of at most 4 KiB \[us\].
+    pub read_4k_us: f64,
+    /// Latency of a write command \[us\].
+    pub write_us: f64,
+    /// Added latency per 4 KiB written \[us\].
+    pub write_4k_us: f64,
+}
+
+/// `[buffer]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BufferConfig {
+    /// Capacity \[KiB\].
+    pub kib: f64,
+    /// Survives power failure.
+    pub power_protected: bool,
+    /// A unit rewritten while its program unit still fills takes no new place.
+    pub coalesce: bool,
+}
+
+/// `[ftl]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FtlKeys {
+    /// Mapping unit \[KiB\].
+    pub unit_kib: f64,
+    /// Spare space per exported byte (0.07 = 7 %), reserve excluded; used where
+    /// `capacity_mib` is 0.
+    pub over_provisioning: f64,
+    /// Exported capacity \[MiB\]; 0: from `over_provisioning`.
+    pub capacity_mib: f64,
+    /// Placement handles.
+    pub handles: u16,
+    /// `greedy`, `cost-benefit` or `fifo`.
+    pub victim: String,
+    /// Free blocks of a die below which host writes pay for collection.
+    pub gc_low_blocks: u32,
+    /// Free blocks of a die up to which idle time is used.
+    pub gc_high_blocks: u32,
+    /// Silence after which the device is idle \[us\].
+    pub idle_us: f64,
+    /// How far below the mean of all dies the unused space of a die may lie before
+    /// writes pass it over \[percent\].
+    pub yield_percent: u32,
+}
+
+/// `[host]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Requests in flight in a closed loop.
+    pub queue_depth: u32,
+    /// Largest command; longer requests are split \[KiB\].
+    pub mdts_kib: f64,
+    /// Host time between a completion and the next request of a closed loop \[us\].
+    pub gap_us: f64,
+}
+
+/// `[precondition]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreconditionConfig {
+    /// Part of the exported space that is filled, in order \[0..1\].
+    pub occupancy: f64,
+    /// `random` (uniform overwrites until write amplification is flat) or `none`.
+    pub overwrite: String,
+    /// Flat: the last windows differ by no more than this \[percent\].
+    pub tolerance_percent: f64,
+    /// Window over which write amplification is measured \[drive writes\].
+    pub window_drive_writes: f64,
+    /// Overwrites after which the attempt is given up \[drive writes\].
+    pub drive_writes_max: f64,
+}
+
+/// Every key that can be set, in the order of a preset file.
+pub const KEYS: [&str; 53] = [
+    "name",
+    "about",
+    "geometry.channels",
+    "geometry.dies_per_channel",
+    "geometry.planes",
+    "geometry.blocks_per_plane",
+    "geometry.pages_per_block",
+    "geometry.page_kib",
+    "flash.native",
+    "flash.page_order",
+    "flash.read_us",
+    "flash.read_4k_us",
+    "flash.program_us",
+    "flash.erase_us",
+    "flash.endurance",
+    "flash.channel_mb_s",
+    "flash.channel_chunk_kib",
+    "flash.cache_read",
+    "flash.cache_program",
+    "flash.independent_plane_reads",
+    "flash.suspend_program_us",
+    "flash.suspend_erase_us",
+    "flash.suspends_max",
+    "slc.read_us",
+    "slc.program_us",
+    "slc.erase_us",
+    "slc.endurance",
+    "link.mb_s",
+    "link.full_duplex",
+    "firmware.read_us",
+    "firmware.read_4k_us",
+    "firmware.write_us",
+    "firmware.write_4k_us",
+    "buffer.kib",
+    "buffer.power_protected",
+    "buffer.coalesce",
+    "ftl.unit_kib",
+    "ftl.over_provisioning",
+    "ftl.capacity_mib",
+    "ftl.handles",
+    "ftl.victim",
+    "ftl.gc_low_blocks",
+    "ftl.gc_high_blocks",
+    "ftl.idle_us",
+    "ftl.yield_percent",
+    "host.queue_depth",
+    "host.mdts_kib",
+    "host.gap_us",
+    "precondition.occupancy",
+    "precondition.overwrite",
+    "precondition.tolerance_percent",
+    "precondition.window_drive_writes",
+    "precondition.drive_writes_max",
+];
+
+impl DeviceConfig {
+    /// Shape of the flash.
+    pub fn geometry(&self) -> Result<Geometry, PresetError> {
+        let g = &self.geometry;
+        Ok(Geometry {
+            n_channels: g.channels,
+            n_dies_per_channel: g.dies_per_channel,
+            n_planes: g.planes,
+            n_blocks_per_plane: g.blocks_per_plane,
+            n_pages_per_block: g.pages_per_block,
+            page_bytes: kib("geometry.page_kib", g.page_kib)?,
+            unit_bytes: kib("ftl.unit_kib", self.ftl.unit_kib)?,
+        })
+    }
+
+    /// Native cell mode.
+    pub fn native(&self) -> Result<CellMode, PresetError> {
+        let modes = [
+            ("slc", CellMode::Slc),
+            ("mlc", CellMode::Mlc),
+            ("tlc", CellMode::Tlc),
+            ("qlc", CellMode::Qlc),
+        ];
+        choice("flash.native", &self.flash.native, &modes)
+    }
+
+    /// Times of the flash.
+    pub fn timing(&self) -> Result<Timing, PresetError> {
+        let (f, s) = (&self.flash, &self.slc);
+        let slc_read = [ns("slc.read_us", s.read_us)?; 4];
+        Ok(Timing {
+            native: self.native()?,
+            main: CellTiming {
+                read_ns: by_type("flash.read_us", &f.read_us)?,
+                read_4k_ns: by_type("flash.read_4k_us", &f.read_4k_us)?,
+                program_ns: by_type("flash.program_us", &f.program_us)?,
+                erase_ns: ns("flash.erase_us", f.erase_us)?,
+            },
+            slc: CellTiming {
+                read_ns: slc_read,
+                read_4k_ns: slc_read,
+                program_ns: [ns("slc.program_us", s.program_us)?; 4],
+                erase_ns: ns("slc.erase_us", s.erase_us)?,
+            },
+            channel_ps_per_byte: ps_per_byte("flash.channel_mb_s", f.channel_mb_s)?,
+            channel_chunk_bytes: kib("flash.channel_chunk_kib", f.channel_chunk_kib)?,
+            cache_read: f.cache_read,
+            cache_program: f.cache_program,
+            independent_plane_reads: f.independent_plane_reads,
+            suspend_program_ns: optional_ns("flash.suspend_program_us", f.suspend_program_us)?,
+            suspend_erase_ns: optional_ns("flash.suspend_erase_us", f.suspend_erase_us)?,
+            suspends_max: f.suspends_max,
+        })
+    }
+
+    /// What the translation layer needs, with this relation policy.
+    pub fn ftl_config(&self, relation: RelationPolicy) -> Result<FtlConfig, PresetError> {
+        let orders = [
+            ("one-shot", PageOrder::OneShot),
+            ("alternate", PageOrder::Alternate),
+            ("shared", PageOrder::Shared),
+        ];
+        let k = &self.ftl;
+        let mut cfg = FtlConfig {
+            geo: self.geometry()?,
+            native: self.native()?,
+            order: choice("flash.page_order", &self.flash.page_order, &orders)?,
+            n_logical: 1,
+            n_handles: k.handles,
+            relation,
+            victim: choice("ftl.victim", &k.victim, &VictimPolicy::ALL)?,
+            gc_low_blocks: k.gc_low_blocks,
+            gc_high_blocks: k.gc_high_blocks,
+            yield_percent: k.yield_percent,
+            power_protected: self.buffer.power_protected,
+            coalesce: self.buffer.coalesce,
+            oob: false,
+        };
+        // With one exported unit this checks everything but the space.
+        cfg.check()?;
+        cfg.n_logical = self.n_logical(&cfg)?;
+        cfg.check()?;
+        Ok(cfg)
+    }
+
+    fn n_logical(&self, cfg: &FtlConfig) -> Result<u32, PresetError> {
+        let k = &self.ftl;
+        let units_per_mib = (1 << 20) / u64::from(cfg.geo.unit_bytes);
+        if k.capacity_mib != 0.0 {
+            let mib = positive("ftl.capacity_mib", k.capacity_mib)?;
+            let units = mib * units_per_mib as f64;
+            let max = f64::from(u32::MAX - 2);
+            if units < 1.0 || units > max {
+                let expected = format!("at most {:.0} MiB", max / units_per_mib as f64);
+                return Err(PresetError::value("ftl.capacity_mib", k.capacity_mib, expected));
+            }
+            return Ok(units as u32);
+        }
+        if !(0.0..=100.0).contains(&k.over_provisioning) || k.over_provisioning == 0.0 {
+            let least = self.least_over_provisioning(cfg);
+            let expected = format!(
+                "more than 0: garbage collection needs spare space; the smallest that works on \
+                 this geometry is {least:.4}"
+            );
+            return Err(PresetError::value("ftl.over_provisioning", k.over_provisioning, expected));
+        }
+        // Whole MiB, so that capacities stay readable.
+        let units = u64::from(cfg.logical_for(k.over_provisioning));
+        let whole = units / units_per_mib * units_per_mib;
+        let units = if whole > 0 { whole } else { units };
+        if units == 0 {
+            let expected =
+                format!("more than the {} blocks per die that are reserve", cfg.reserve_blocks());
+            let value = f64::from(cfg.geo.n_blocks_per_plane);
+            return Err(PresetError::value("geometry.blocks_per_plane", value, expected));
+        }
+        Ok(units as u32)
+    }
+
+    /// Smallest over-provisioning that passes the check, to four digits.
+    fn least_over_provisioning(&self, cfg: &FtlConfig) -> f64 {
+        let fits = |op: f64| {
+            let n_logical = cfg.logical_for(op);
+            n_logical > 0 && FtlConfig { n_logical, ..cfg.clone() }.check().is_ok()
+        };
+        (1..=20_000).map(|i| f64::from(i) * 1e-4).find(|&op| fits(op)).unwrap_or(2.0)
+    }
+}
+
+fn by_type(key: &'static str, us: &[f64]) -> Result<[u64; 4], PresetError> {
+    if us.is_empty() || us.len() > 4 {
+        let expected = "one to four times, LSB first".to_owned();
+        return Err(PresetError::value(key, us.len() as f64, expected));
+    }
+    let mut all = [0; 4];
+    for (i, to) in all.iter_mut().enumerate() {
+        *to = ns(key, us[i.min(us.len() - 1)])?;
+    }
+    Ok(all)
+}
+
+/// Microseconds as nanoseconds.
+pub(crate) fn ns(key: &'static str, us: f64) -> Result<u64, PresetError> {
+    if us.is_finite() && (0.0..=1e9).contains(&us) {
+        return Ok((us * 1000.0).round() as u64);
+    }
+    Err(PresetError::value(key, us, "0 to 1,000,000,000 us".to_owned()))
+}
+
+fn optional_ns(key: &'static str, us: f64) -> Result<Option<u64>, PresetError> {
+    if us < 0.0 { Ok(None) } else { ns(key, us).map(Some) }
+}
+
+fn positive(key: &'static str, value: f64) -> Result<f64, PresetError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(PresetError::value(key, value, "a positive number".to_owned()))
+}
+
+/// KiB as bytes.
+pub(crate) fn kib(key: &'static str, value: f64) -> Result<u32, PresetError> {
+    let bytes = value * 1024.0;
+    if bytes.is_finite() && bytes >= 1.0 && bytes <= f64::from(u32::MAX / 2) && bytes.fract() == 0.0
+    {
+        return Ok(bytes as u32);
+    }
+    Err(PresetError::value(key, value, "a positive number of whole bytes, below 2 GiB".to_owned()))
+}
+
+/// MB/s as picoseconds per byte.
+pub(crate) fn ps_per_byte(key: &'static str, mb_s: f64) -> Result<u64, PresetError> {
+    let mb_s = positive(key, mb_s)?;
+    let ps = (1e6 / mb_s).round();
+    if (1.0..=1e12).contains(&ps) {
+        return Ok(ps as u64);
+    }
+    Err(PresetError::value(key, mb_s, "a rate up to 1,000,000 MB/s".to_owned()))
+}
+
+pub(crate) fn choice<T: Copy>(
+    key: &'static str,
+    value: &str,
+    all: &[(&'static str, T)],
+) -> Result<T, PresetError> {
+    if let Some(found) = all.iter().find(|(name, _)| *name == value) {
+        return Ok(found.1);
+    }
+    let names: Vec<&str> = all.iter().map(|a| a.0).collect();
+    Err(PresetError::Choice {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        names: names.join(", "),
+    })
+}

@@ -1,0 +1,299 @@
+//! The fast device against a slow one.
+//!
+//! The oracle is a map from sector to the versions it may hold: one after it was
+//! made durable, more while writes are only buffered and power may fail. Both are
+//! driven with writes (whole and partial units, right, wrong and hostile hints),
+//! trims, zeroes, flushes, forced writes, idle time that lets collection run, power
+//! cuts, saves and loads; after every step every invariant is checked, and reads
+//! compare contents that were stored at their physical place.
+
+use std::collections::BTreeMap;
+
+use flashwise_hint::{DataClass, Handle, Lba, Relation, SECTOR_BYTES, WriteHint};
+use flashwise_ssd::{Command, Contents, DeviceConfig, Options, RelationPolicy, Ssd};
+use proptest::prelude::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write { at: u64, sectors: u32, fua: bool, relation: u8, prev: u64, handle: u16 },
+    Burst { at: u64, n: u32, stride: u64, relation: u8 },
+    Trim { at: u64, sectors: u32 },
+    Zero { at: u64, sectors: u32 },
+    Read { at: u64, sectors: u32 },
+    Flush,
+    Idle { us: u64 },
+    PowerCut { early_us: u64 },
+    SaveAndLoad,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = 0..1u64 << 32;
+    let step = prop_oneof![
+        6 => (at.clone(), 1..40u32, any::<bool>(), 0..4u8, at.clone(), 0..4u16).prop_map(
+            |(at, sectors, fua, relation, prev, handle)| Step::Write {
+                at, sectors, fua: fua && sectors % 3 == 0, relation, prev, handle
+            }
+        ),
+        6 => (at.clone(), 1..200u32, 0..600u64, 0..4u8)
+            .prop_map(|(at, n, stride, relation)| Step::Burst { at, n, stride, relation }),
+        2 => (at.clone(), 1..3000u32).prop_map(|(at, sectors)| Step::Trim { at, sectors }),
+        1 => (at.clone(), 1..60u32).prop_map(|(at, sectors)| Step::Zero { at, sectors }),
+        3 => (at, 1..60u32).prop_map(|(at, sectors)| Step::Read { at, sectors }),
+        2 => Just(Step::Flush),
+        1 => (0..60_000u64).prop_map(|us| Step::Idle { us }),
+        2 => (0..3000u64).prop_map(|early_us| Step::PowerCut { early_us }),
+        1 => Just(Step::SaveAndLoad),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    channels: u32,
+    dies: u32,
+    planes: u32,
+    handles: u16,
+    unit_kib: u32,
+    power_protected: bool,
+    coalesce: bool,
+    victim: &'static str,
+    relation: RelationPolicy,
+    over_provisioning: f64,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let victims = prop::sample::select(vec!["greedy", "cost-benefit", "fifo"]);
+    let relation = prop::sample::select(vec![RelationPolicy::None, RelationPolicy::Hints]);
+    let size = (1..3u32, 1..3u32, 1..3u32, 1..4u16, prop::sample::select(vec![4u32, 8]));
+    let op = prop::sample::select(vec![0.02, 0.3]);
+    (size, any::<bool>(), any::<bool>(), victims, relation, op).prop_map(
+        |(
+            (channels, dies, planes, handles, unit_kib),
+            power_protected,
+            coalesce,
+            victim,
+            relation,
+            op,
+        )| {
+            Shape {
+                channels,
+                dies,
+                planes,
+                handles,
+                unit_kib,
+                power_protected,
+                coalesce,
+                victim,
+                relation,
+                over_provisioning: op,
+            }
+        },
+    )
+}
+
+/// As little spare space as asked for, or as little as the shape allows.
+fn device(s: &Shape) -> Ssd {
+    let more = (0..100).map(|i| s.over_provisioning + 0.02 * f64::from(i));
+    more.filter_map(|op| try_device(s, op)).next().expect("some spare space is enough")
+}
+
+fn try_device(s: &Shape, over_provisioning: f64) -> Option<Ssd> {
+    let sets = [
+        format!("geometry.channels={}", s.channels),
+        format!("geometry.dies_per_channel={}", s.dies),
+        format!("geometry.planes={}", s.planes),
+        "geometry.blocks_per_plane=32".to_owned(),
+        "geometry.pages_per_block=8".to_owned(),
+        "geometry.page_kib=8".to_owned(),
+        format!("ftl.unit_kib={}", s.unit_kib),
+        format!("ftl.handles={}", s.handles),
+        format!("ftl.victim={}", s.victim),
+        format!("ftl.over_provisioning={over_provisioning}"),
+        format!("buffer.power_protected={}", s.power_protected),
+        format!("buffer.coalesce={}", s.coalesce),
+        "buffer.kib=64".to_owned(),
+    ];
+    let cfg = DeviceConfig::open("tiny", &sets).expect("the keys exist");
+    let options =
+        Options { relation: s.relation, contents: Contents::Memory, crash_recovery: true };
+    Ssd::new(cfg, options).ok()
+}
+
+/// What one sector may hold: the durable version, then what came after.
+type Versions = Vec<u64>;
+
+struct Pair {
+    ssd: Ssd,
+    shape: Shape,
+    model: BTreeMap<u64, Versions>,
+    now: u64,
+    version: u64,
+}
+
+impl Pair {
+    fn new(shape: Shape) -> Self {
+        Self { ssd: device(&shape), shape, model: BTreeMap::new(), now: 0, version: 0 }
+    }
+
+    fn place(&self, at: u64, sectors: u32) -> (u64, u32) {
+        let capacity = self.ssd.capacity_sectors();
+        let sectors = u64::from(sectors).min(capacity);
+        (at % (capacity - sectors + 1), sectors as u32)
+    }
+
+    fn versions(&mut self, sector: u64) -> &mut Versions {
+        self.model.entry(sector).or_insert_with(|| vec![0])
+    }
+
+    fn put(&mut self, first: u64, sectors: u32, version: u64, durable: bool) {
+        for sector in first..first + u64::from(sectors) {
+            let v = self.versions(sector);
+            if durable {
+                v.clear();
+            }
+            v.push(version);
+        }
+    }
+
+    fn write(&mut self, at: u64, sectors: u32, fua: bool, hint: WriteHint) {
+        let sectors = sectors.min(self.ssd.max_sectors());
+        let (first, sectors) = self.place(at, sectors);
+        self.version += 1;
+        let mut data = vec![0u8; sectors as usize * SECTOR_BYTES as usize];
+        for (i, s) in data.chunks_exact_mut(SECTOR_BYTES as usize).enumerate() {
+            s[..8].copy_from_slice(&self.version.to_le_bytes());
+            s[504..].copy_from_slice(&(first + i as u64).to_le_bytes());
+        }
+        let done = self.ssd.write_bytes(Lba(first), &data, fua, hint, self.now);
+        self.now = done.expect("a write in range succeeds");
+        self.put(first, sectors, self.version, fua || self.shape.power_protected);
+    }
+
+    fn hint(&self, relation: u8, prev: u64, handle: u16) -> WriteHint {
+        let relation = match relation {
+            0 => Relation::None,
+            1 => Relation::Overwrite,
+            // Right, wrong or far outside the device.
+            2 => Relation::Append { prev: Lba(prev % self.ssd.capacity_sectors()) },
+            _ => Relation::Append { prev: Lba(prev << 20) },
+        };
+        let handle = Handle(handle % self.shape.handles);
+        WriteHint { relation, class: DataClass::Unspecified, handle }
+    }
+
+    fn read(&mut self, at: u64, sectors: u32) {
+        let sectors = sectors.min(self.ssd.max_sectors());
+        let (first, sectors) = self.place(at, sectors);
+        let mut data = vec![0xAAu8; sectors as usize * SECTOR_BYTES as usize];
+        let done = self.ssd.read_bytes(Lba(first), &mut data, self.now);
+        self.now = done.expect("a read in range succeeds");
+        for (i, s) in data.chunks_exact(SECTOR_BYTES as usize).enumerate() {
+            let sector = first + i as u64;
+            let found = u64::from_le_bytes(s[..8].try_into().unwrap());
+            let place = u64::from_le_bytes(s[504..].try_into().unwrap());
+            assert_eq!(place, if found == 0 { 0 } else { sector }, "data of another sector");
+            let newest = *self.versions(sector).last().unwrap();
+            assert_eq!(found, newest, "sector {sector} is not its last write");
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Write { at, sectors, fua, relation, prev, handle } => {
+                let hint = self.hint(relation, prev, handle);
+                self.write(at, sectors, fua, hint);
+            }
+            Step::Burst { at, n, stride, relation } => {
+                let unit = self.ssd.sectors_per_unit();
+                for i in 0..u64::from(n) {
+                    let at = at / unit * unit + i * stride * unit;
+                    let hint = self.hint(relation, at.wrapping_sub(unit), 0);
+                    self.write(at, unit as u32, false, hint);
+                }
+            }
+            Step::Trim { at, sectors } => {
+                let (first, sectors) = self.place(at, sectors);
+                self.command(Command::Trim { lba: Lba(first), sectors });
+                let unit = self.ssd.sectors_per_unit();
+                let inner = first.div_ceil(unit) * unit;
+                let end = (first + u64::from(sectors)) / unit * unit;
+                if inner < end {
+                    let durable = self.shape.power_protected;
+                    self.put(inner, (end - inner) as u32, 0, durable);
+                }
+            }
+            Step::Zero { at, sectors } => {
+                let (first, sectors) = self.place(at, sectors);
+                self.command(Command::WriteZeroes { lba: Lba(first), sectors });
+                self.put(first, sectors, 0, self.shape.power_protected);
+            }
+            Step::Read { at, sectors } => self.read(at, sectors),
+            Step::Flush => {
+                self.command(Command::Flush);
+                self.settle_model();
+            }
+            Step::Idle { us } => self.now += us * 1000,
+            Step::PowerCut { early_us } => self.power_cut(early_us * 1000),
+            Step::SaveAndLoad => self.save_and_load(),
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        self.now = self.ssd.submit(&command, self.now).expect("a command in range succeeds");
+    }
+
+    fn settle_model(&mut self) {
+        for v in self.model.values_mut() {
+            v.drain(..v.len() - 1);
+        }
+    }
+
+    /// Everything acknowledged by now counts; what the device is told of the
+    /// future must not.
+    fn power_cut(&mut self, later_ns: u64) {
+        let ssd = self.ssd.clone().power_cut(self.now + later_ns).expect("kept");
+        self.ssd = ssd.power_on().expect("memory does not fail");
+        self.now = 0;
+        let written: Vec<u64> = self.model.keys().copied().collect();
+        let mut data = vec![0u8; SECTOR_BYTES as usize];
+        for sector in written {
+            let done = self.ssd.read_bytes(Lba(sector), &mut data, self.now);
+            self.now = done.expect("a read in range succeeds");
+            let found = u64::from_le_bytes(data[..8].try_into().unwrap());
+            let allowed = self.versions(sector);
+            assert!(allowed.contains(&found), "sector {sector} holds {found} of {allowed:?}");
+            *allowed = vec![found];
+        }
+    }
+
+    fn save_and_load(&mut self) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("drive");
+        self.ssd.save(&path).expect("saving works");
+        self.settle_model();
+        let options = Options { relation: self.shape.relation, ..Options::default() };
+        let loaded = Ssd::load(&path, options).expect("loading works");
+        assert_eq!(loaded.nand().wear(), self.ssd.nand().wear());
+        self.ssd = loaded;
+        self.now = 0;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_device_agrees_with_the_oracle(shape in shapes(), steps in steps()) {
+        let mut pair = Pair::new(shape);
+        for step in &steps {
+            pair.step(step);
+            if let Err(what) = pair.ssd.self_check() {
+                panic!("after {step:?}: {what}");
+            }
+        }
+        let capacity = pair.ssd.capacity_sectors();
+        for at in (0..capacity).step_by(64) {
+            pair.read(at, 64);
+        }
+    }
+}
