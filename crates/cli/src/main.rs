@@ -1,2 +1,44 @@
-//! The `flashwise` command.
-fn main() {}
+//! The `flashwise` command. Arguments are read here, work is done in the crates
+//! below, and only here is anything printed: results on stdout, progress and
+//! messages on stderr. Exit status: 0 done, 1 the work failed or did not reach what
+//! was asked, 2 bad usage or bad input.
+
+mod args;
+mod device;
+mod output;
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Verb};
+
+/// How a command ends when it does not succeed.
+#[derive(Debug)]
+enum Failure {
+    /// The input or the usage is at fault: exit 2.
+    Input(anyhow::Error),
+    /// The work failed: exit 1.
+    Work(anyhow::Error),
+}
+
+impl Failure {
+    fn input(e: impl Into<anyhow::Error>) -> Self {
+        Self::Input(e.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().verb {
+        Verb::Replay(args) => replay::run(&args),
+        Verb::Device(args) => device::run(&args),
+    };
+    let (code, error) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Work(e)) => (1, e),
+        Err(Failure::Input(e)) => (2, e),
+    };
+    output::message(&format!("error: {error:#}"));
+    ExitCode::from(code)
+}

@@ -1,1 +1,22 @@
-//! Experiments as pure functions: replay and preconditioning.
+//! Experiments as pure functions: a drive, a workload and a policy in, rows of
+//! figures out. Nothing is printed and no clock is read here, so the same inputs
+//! give the same rows on every machine; measured speeds come from a clock the
+//! caller passes in.
+//!
+//! * [`Policy`]: what `--policy` says, on three independent axes.
+//! * [`precondition`]: fills and ages a drive to steady state.
+//! * [`replay`]: drives a workload through a drive and measures.
+
+mod aging;
+mod error;
+mod measure;
+mod policy;
+mod replay;
+mod row;
+
+pub use aging::{Aging, fill_ranges, precondition};
+pub use error::LabError;
+pub use measure::Latencies;
+pub use policy::{Policy, PolicyError};
+pub use replay::{Pace, Replay, replay};
+pub use row::{Relations, Row};

@@ -1,0 +1,319 @@
+//! `flashwise replay`: a trace or a job on a modelled drive.
+
+use std::path::Path;
+
+use anyhow::Context;
+use cpu_time::ProcessTime;
+use serde_json::{Value, json};
+
+use flashwise_lab::{
+    Aging, LabError, Pace, Policy, Replay, Row, fill_ranges, precondition, replay,
+};
+use flashwise_report::{Figure, figures_table, json_text};
+use flashwise_ssd::{DeviceConfig, Options, Ssd, is_saved_drive};
+use flashwise_workload::{
+    Fit, Source, Summary, Synthetic, SyntheticSpec, TraceOptions, open_trace, read_fio_job,
+    summarize,
+};
+
+use crate::Failure;
+use crate::args::ReplayArgs;
+use crate::output::{self, Progress};
+
+/// What is replayed.
+enum Work {
+    Trace { options: TraceOptions, summary: Summary, format: String },
+    Job { spec: SyntheticSpec },
+}
+
+pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    let policies = policies(args)?;
+    let mut ssd = open_device(args)?;
+    let loaded = is_saved_drive(Path::new(&args.device));
+    let (work, notices) = open_work(args, &ssd)?;
+    notices.iter().for_each(|n| output::message(&format!("note: {n}")));
+    let pace = pace(args, &ssd, &work)?;
+    let fit = fit(args, &ssd, &work)?;
+    let aging = age(args, &mut ssd, loaded);
+    if !args.fresh {
+        fill_what_is_read(&mut ssd, &work, fit.as_ref())?;
+    }
+    if let Some(path) = &args.save_drive {
+        ssd.save(path).map_err(Failure::input)?;
+    }
+    let mut rows = vec![];
+    let mut drives = policies.iter().rev().skip(1).map(|_| ssd.clone()).collect::<Vec<_>>();
+    drives.push(ssd);
+    for (policy, drive) in policies.iter().zip(drives) {
+        rows.push(one(args, drive, &work, policy, pace, fit.as_ref())?);
+    }
+    print(args, &rows, &work, aging.as_ref(), fit.as_ref())?;
+    match aging {
+        Some(a) if !a.steady => Err(unsteady(&a)),
+        _ => Ok(()),
+    }
+}
+
+fn policies(args: &ReplayArgs) -> Result<Vec<Policy>, Failure> {
+    if args.policies.is_empty() {
+        return Ok(vec![Policy::none()]);
+    }
+    let parsed: Result<Vec<_>, _> = args.policies.iter().map(|p| Policy::parse(p)).collect();
+    parsed.map_err(Failure::input)
+}
+
+fn open_device(args: &ReplayArgs) -> Result<Ssd, Failure> {
+    let path = Path::new(&args.device);
+    if is_saved_drive(path) {
+        if !args.set.is_empty() {
+            let e = anyhow::anyhow!("--set cannot change a saved drive; age another one with it");
+            return Err(Failure::Input(e));
+        }
+        return Ssd::load(path, Options::default()).map_err(Failure::input);
+    }
+    let cfg = DeviceConfig::open(&args.device, &args.set).map_err(Failure::input)?;
+    Ssd::new(cfg, Options::default()).map_err(Failure::input)
+}
+
+fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failure> {
+    if args.input.extension().is_some_and(|e| e == "fio") {
+        let job =
+            read_fio_job(&args.input, &|name| std::env::var(name).ok()).map_err(Failure::input)?;
+        let spec = job.synthetic(ssd.capacity_sectors(), args.seed).map_err(Failure::input)?;
+        return Ok((Work::Job { spec }, job.notices));
+    }
+    let options =
+        TraceOptions { format: args.format, time_unit: args.time_unit, ..TraceOptions::default() };
+    let progress = Progress::start("reading the trace");
+    let mut reader = open_trace(&args.input, &options).map_err(Failure::input)?;
+    let summary = summarize(&mut reader, ssd.sectors_per_unit()).map_err(Failure::input)?;
+    drop(progress);
+    let mut notices = reader.notices();
+    notices.extend(summary.implausible_span());
+    let format = reader.format().to_string();
+    Ok((Work::Trace { options, summary, format }, notices))
+}
+
+fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
+    let gap_us = ssd.config().host.gap_us;
+    let gap_ns = (gap_us.max(0.0) * 1000.0).round() as u64;
+    if !(args.time_scale.is_finite() && args.time_scale > 0.0) {
+        let e = anyhow::anyhow!("--time-scale {}: expected a positive factor", args.time_scale);
+        return Err(Failure::Input(e));
+    }
+    let queue_depth = match (args.queue_depth, work) {
+        (None, Work::Trace { .. }) => return Ok(Pace::Open { time_scale: args.time_scale }),
+        (None, Work::Job { spec }) => spec.queue_depth,
+        (Some(n), _) => n,
+    };
+    if !(1..=65_535).contains(&queue_depth) {
+        let e = anyhow::anyhow!("--queue-depth {queue_depth}: expected 1 to 65535");
+        return Err(Failure::Input(e));
+    }
+    Ok(Pace::Closed { queue_depth, gap_ns })
+}
+
+/// A mapping of addresses, if the drive is too small for some.
+fn fit(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Option<Fit>, Failure> {
+    let Work::Trace { summary, .. } = work else { return Ok(None) };
+    let fit = Fit::new(args.fit, summary, ssd.capacity_sectors(), ssd.sectors_per_unit())
+        .with_context(|| args.input.display().to_string())
+        .map_err(Failure::Input)?;
+    Ok((!fit.is_identity()).then_some(fit))
+}
+
+fn age(args: &ReplayArgs, ssd: &mut Ssd, loaded: bool) -> Option<Aging> {
+    if args.fresh || loaded {
+        return None;
+    }
+    let progress = Progress::start("ageing the drive");
+    let most = ssd.config().precondition.drive_writes_max;
+    Some(precondition(ssd, args.seed, |n| {
+        progress.say(&format!("ageing the drive: {n:.2} of at most {most} drive writes"));
+    }))
+}
+
+/// Reads of addresses that were never written would cost nothing.
+fn fill_what_is_read(ssd: &mut Ssd, work: &Work, fit: Option<&Fit>) -> Result<(), Failure> {
+    match work {
+        Work::Trace { summary, .. } => {
+            for range in summary.read.iter() {
+                let fitted = match fit {
+                    None => vec![(range.start, range.end)],
+                    Some(fit) => fit.map_range(range.start, range.end).map_err(Failure::input)?,
+                };
+                fill_ranges(ssd, fitted.into_iter().map(|(start, end)| start..end));
+            }
+        }
+        Work::Job { spec } if spec.read_percent > 0 => {
+            let end = spec.region_start + spec.region_sectors;
+            fill_ranges(ssd, std::iter::once(spec.region_start..end));
+        }
+        Work::Job { .. } => {}
+    }
+    Ok(())
+}
+
+fn one(
+    args: &ReplayArgs,
+    drive: Ssd,
+    work: &Work,
+    policy: &Policy,
+    pace: Pace,
+    fit: Option<&Fit>,
+) -> Result<Row, Failure> {
+    let mut drive = drive.with_relation(policy.relation);
+    let workload = workload_name(&args.input);
+    let clock = || ProcessTime::now().as_duration().as_secs_f64();
+    let cpu_clock: Option<&dyn Fn() -> f64> = if args.timing { Some(&clock) } else { None };
+    let spec = Replay { workload: &workload, policy, pace, fit, cpu_clock };
+    let progress = Progress::start(&format!("replaying {workload}, policy {}", policy.name));
+    let row = match work {
+        Work::Trace { options, .. } => {
+            let reader = open_trace(&args.input, options).map_err(Failure::input)?;
+            run_source(&mut drive, reader, &spec)
+        }
+        Work::Job { spec: job } => {
+            let source = Synthetic::new(*job).map_err(Failure::input)?;
+            run_source(&mut drive, source, &spec)
+        }
+    };
+    drop(progress);
+    row
+}
+
+fn run_source<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<Row, Failure> {
+    replay(ssd, source, spec).map_err(|e| match e {
+        LabError::Workload(_) | LabError::NoRequests { .. } | LabError::TimeOverflow { .. } => {
+            Failure::input(e)
+        }
+        other => Failure::Work(other.into()),
+    })
+}
+
+fn workload_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn unsteady(a: &Aging) -> Failure {
+    let spread = a.waf_spread_percent.map_or("unknown".to_owned(), |s| format!("{s:.1} %"));
+    Failure::Work(anyhow::anyhow!(
+        "the drive did not reach a steady state within {:.1} drive writes: write amplification \
+         still differed by {spread} between windows. Raise precondition.drive_writes_max, \
+         precondition.window_drive_writes or precondition.tolerance_percent with --set, or start \
+         from a blank drive with --fresh",
+        a.drive_writes
+    ))
+}
+
+fn print(
+    args: &ReplayArgs,
+    rows: &[Row],
+    work: &Work,
+    aging: Option<&Aging>,
+    fit: Option<&Fit>,
+) -> Result<(), Failure> {
+    let rows: Result<Vec<Value>, _> = rows.iter().map(serde_json::to_value).collect();
+    let rows = rows.map_err(|e| Failure::Work(e.into()))?;
+    let fit_done = fit.map_or("none needed".to_owned(), |_| args.fit.to_string());
+    if args.json {
+        let format = match work {
+            Work::Trace { format, .. } => format.as_str(),
+            Work::Job { .. } => "fio job",
+        };
+        return output::results(&json_text(&json!({
+            "replay": args.input.display().to_string(),
+            "device": args.device,
+            "set": args.set,
+            "seed": args.seed,
+            "format": format,
+            "fit": fit_done,
+            "steady": aging.map(|a| a.steady),
+            "precondition": aging,
+            "rows": rows,
+        })));
+    }
+    let mut text = format!("{} on {}\n", args.input.display(), args.device);
+    text.push_str(&match aging {
+        Some(a) => aged_line(a),
+        None if args.fresh => "drive: blank (--fresh)\n".to_owned(),
+        None => "drive: as saved\n".to_owned(),
+    });
+    if fit.is_some() {
+        text.push_str(&fitted_line(args, work));
+    }
+    text.push('\n');
+    text.push_str(&figures_table(&rows, "policy", FIGURES));
+    output::results(&text)
+}
+
+fn aged_line(a: &Aging) -> String {
+    let how = match a.waf {
+        Some(waf) if a.steady => format!(
+            ", then overwritten {:.2} times at random: steady, write amplification {waf:.3}",
+            a.drive_writes
+        ),
+        Some(waf) => format!(
+            ", then overwritten {:.2} times at random: NOT steady, write amplification {waf:.3}",
+            a.drive_writes
+        ),
+        None => String::new(),
+    };
+    format!("drive: filled to {:.0} %{how}\n", a.occupancy * 100.0)
+}
+
+fn fitted_line(args: &ReplayArgs, work: &Work) -> String {
+    let Work::Trace { summary, .. } = work else { return String::new() };
+    format!(
+        "addresses: beyond the drive (up to {:.1} GiB), fitted by {}; footprint {:.1} MiB\n",
+        summary.max_lba_end as f64 / f64::from(2 << 20),
+        args.fit,
+        summary.touched.total_sectors() as f64 / 2048.0
+    )
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+const fn mib(key: &'static str, label: &'static str) -> Figure {
+    Figure { key, label, decimals: 1, per: MIB }
+}
+
+const FIGURES: &[Figure] = &[
+    Figure::plain("requests", "requests", 0),
+    Figure::plain("read_requests", "  reads", 0),
+    Figure::plain("write_requests", "  writes", 0),
+    Figure::plain("elapsed_s", "elapsed [s]", 4),
+    Figure::plain("host_mib_s", "throughput [MiB/s]", 1),
+    Figure::plain("iops", "requests per second", 0),
+    Figure::plain("waf", "write amplification", 3),
+    Figure::plain("read_mean_us", "read latency, mean [us]", 1),
+    Figure::plain("read_p50_us", "  50 %", 1),
+    Figure::plain("read_p99_us", "  99 %", 1),
+    Figure::plain("read_p999_us", "  99.9 %", 1),
+    Figure::plain("read_max_us", "  slowest", 1),
+    Figure::plain("write_mean_us", "write latency, mean [us]", 1),
+    Figure::plain("write_p50_us", "  50 %", 1),
+    Figure::plain("write_p99_us", "  99 %", 1),
+    Figure::plain("write_p999_us", "  99.9 %", 1),
+    Figure::plain("write_max_us", "  slowest", 1),
+    mib("bytes_host", "written by the host [MiB]"),
+    mib("bytes_gc", "  moved by collection [MiB]"),
+    mib("bytes_padding", "  padding [MiB]"),
+    mib("bytes_rmw", "  completing partial units [MiB]"),
+    mib("bytes_coalesced", "  merged in the buffer [MiB]"),
+    Figure::plain("erases", "blocks erased", 0),
+    Figure::plain("erase_max", "most erases of one block", 0),
+    Figure::plain("free_blocks", "free blocks", 0),
+    Figure::plain("page_reads", "page reads", 0),
+    Figure::plain("die_collisions", "  that waited for their die", 0),
+    Figure { key: "die_utilization", label: "dies busy [%]", decimals: 1, per: 0.01 },
+    Figure { key: "channel_utilization", label: "channels busy [%]", decimals: 1, per: 0.01 },
+    Figure { key: "link_utilization", label: "link busy [%]", decimals: 1, per: 0.01 },
+    Figure::plain("die_imbalance", "fullest die / mean", 4),
+    Figure::plain("bottleneck", "bounded by", 0),
+    Figure::plain("fitted_requests", "requests moved to fit", 0),
+    Figure::plain("relations", "relation hints", 0),
+    Figure::plain("cpu_s", "CPU time [s]", 3),
+    Figure::plain("host_pages_per_cpu_s", "host pages per CPU second", 0),
+    Figure::plain("digest", "digest", 0),
+];

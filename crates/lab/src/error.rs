@@ -1,0 +1,40 @@
+//! Why an experiment could not be carried out.
+
+use flashwise_ssd::CommandError;
+use flashwise_workload::WorkloadError;
+
+/// An experiment failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// The workload could not be read.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The drive refused a request.
+    #[error("request {number} ({what}): {source}")]
+    Command {
+        /// Number of the request, from 1.
+        number: u64,
+        /// The request in words.
+        what: String,
+        /// Why.
+        #[source]
+        source: CommandError,
+    },
+    /// A workload without a single request.
+    #[error("{name}: no requests; nothing can be measured")]
+    NoRequests {
+        /// Workload.
+        name: String,
+    },
+    /// Arrival times beyond what a 64-bit nanosecond clock holds.
+    #[error(
+        "arrival time {at_ns} ns x time scale {scale} does not fit the clock (584 years): use a smaller --time-scale"
+    )]
+    TimeOverflow {
+        /// Arrival \[ns\].
+        at_ns: u64,
+        /// Factor.
+        scale: f64,
+    },
+}

@@ -1,0 +1,412 @@
+//! Driving a workload through a drive. The core loop is [`replay`]: take the next
+//! request, decide when it arrives, hand it to the drive in commands it can take,
+//! note when it was done.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use flashwise_hint::{Lba, Relation};
+use flashwise_ssd::{Command, RelationPolicy, Ssd, SsdCounters};
+use flashwise_workload::{Fit, OpKind, Request, Source};
+
+use crate::error::LabError;
+use crate::measure::{Digest, Latencies};
+use crate::policy::Policy;
+use crate::row::{Relations, Row};
+
+/// When requests arrive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// At their time in the trace, times a factor, whatever the drive does.
+    Open {
+        /// Factor on arrival times (2 = half the rate).
+        time_scale: f64,
+    },
+    /// So many in flight, the next one a while after a completion.
+    Closed {
+        /// Requests in flight.
+        queue_depth: u32,
+        /// Host time between a completion and the next request \[ns\].
+        gap_ns: u64,
+    },
+}
+
+/// What to replay and how.
+pub struct Replay<'a> {
+    /// Name of the workload in the results.
+    pub workload: &'a str,
+    /// Policy the drive runs.
+    pub policy: &'a Policy,
+    /// When requests arrive.
+    pub pace: Pace,
+    /// How addresses are made to fit; `None`: they do.
+    pub fit: Option<&'a Fit>,
+    /// CPU time so far \[s\]; `None`: speeds are not measured.
+    pub cpu_clock: Option<&'a dyn Fn() -> f64>,
+}
+
+/// Requests looked ahead, so that map entries are fetched in time.
+const LOOK_AHEAD: usize = 32;
+
+/// Below this a resource is not what bounds throughput.
+const SATURATED: f64 = 0.6;
+
+/// Replays `source` on `ssd` and measures from the first request on. The drive's
+/// clock may be anywhere; arrival times count from there.
+pub fn replay<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<Row, LabError> {
+    let cpu_start = spec.cpu_clock.map(|clock| clock());
+    let start_ns = ssd.now_ns();
+    let before = ssd.counters();
+    let mut requests = LookAhead::new(source, spec.fit);
+    let mut arrivals = Arrivals::new(spec.pace, start_ns);
+    let mut run = Run::new(spec.policy.relation);
+    while let Some(request) = requests.next(ssd)? {
+        let at_ns = arrivals.next(&request)?;
+        let done_ns = run.carry_out(ssd, request, at_ns)?;
+        arrivals.completed(done_ns);
+    }
+    if run.n == 0 {
+        return Err(LabError::NoRequests { name: spec.workload.to_owned() });
+    }
+    let mut row = run.row(ssd, &before, start_ns);
+    row.workload = spec.workload.to_owned();
+    row.policy = spec.policy.name.clone();
+    row.fitted_requests = requests.n_fitted;
+    row.bottleneck = bottleneck(&row, spec.pace).to_owned();
+    if let (Some(clock), Some(start)) = (spec.cpu_clock, cpu_start) {
+        let cpu_s = clock() - start;
+        row.cpu_s = Some(cpu_s);
+        row.host_pages_per_cpu_s = Some(run.n_units as f64 / cpu_s.max(1e-9));
+    }
+    Ok(row)
+}
+
+fn bottleneck(row: &Row, pace: Pace) -> &'static str {
+    let resources = [
+        (row.die_utilization, "die"),
+        (row.channel_utilization, "channel"),
+        (row.link_utilization, "link"),
+    ];
+    let busiest = resources.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    match (busiest, pace) {
+        (Some((used, name)), _) if used >= SATURATED => name,
+        (_, Pace::Open { .. }) => "arrivals",
+        (_, Pace::Closed { .. }) => "queue depth",
+    }
+}
+
+/// The next requests of a source, fetched and prefetched ahead of time.
+struct LookAhead<'a, S> {
+    source: S,
+    fit: Option<&'a Fit>,
+    ring: [Option<Request>; LOOK_AHEAD],
+    at: usize,
+    /// Requests pulled before the first is handed out.
+    primed: bool,
+    n_fitted: u64,
+}
+
+impl<'a, S: Source> LookAhead<'a, S> {
+    fn new(source: S, fit: Option<&'a Fit>) -> Self {
+        Self { source, fit, ring: [None; LOOK_AHEAD], at: 0, primed: false, n_fitted: 0 }
+    }
+
+    #[inline]
+    fn next(&mut self, ssd: &Ssd) -> Result<Option<Request>, LabError> {
+        if !self.primed {
+            self.primed = true;
+            for i in 0..LOOK_AHEAD {
+                self.ring[i] = self.pull(ssd)?;
+            }
+        }
+        let Some(request) = self.ring[self.at] else { return Ok(None) };
+        self.ring[self.at] = self.pull(ssd)?;
+        self.at = (self.at + 1) % LOOK_AHEAD;
+        if let Some(later) = &self.ring[(self.at + LOOK_AHEAD / 2) % LOOK_AHEAD] {
+            ssd.prefetch_place(later.lba);
+        }
+        Ok(Some(request))
+    }
+
+    #[inline]
+    fn pull(&mut self, ssd: &Ssd) -> Result<Option<Request>, LabError> {
+        let Some(mut request) = self.source.next_request()? else { return Ok(None) };
+        if let Some(fit) = self.fit {
+            self.n_fitted += u64::from(fit.apply(&mut request)?);
+        }
+        ssd.prefetch_map(request.lba);
+        Ok(Some(request))
+    }
+}
+
+/// Arrival times of an open or closed loop.
+struct Arrivals {
+    pace: Pace,
+    start_ns: u64,
+    /// When each request in flight is done, plus the host's gap.
+    in_flight: BinaryHeap<Reverse<u64>>,
+}
+
+impl Arrivals {
+    fn new(pace: Pace, start_ns: u64) -> Self {
+        let in_flight = match pace {
+            Pace::Open { .. } => BinaryHeap::new(),
+            Pace::Closed { queue_depth, .. } => {
+                (0..queue_depth).map(|_| Reverse(start_ns)).collect()
+            }
+        };
+        Self { pace, start_ns, in_flight }
+    }
+
+    #[inline]
+    fn next(&mut self, request: &Request) -> Result<u64, LabError> {
+        match self.pace {
+            Pace::Closed { .. } => Ok(self.in_flight.peek().map_or(self.start_ns, |r| r.0)),
+            Pace::Open { time_scale } => {
+                let at_ns = request.at_ns;
+                let scaled =
+                    if time_scale == 1.0 { at_ns } else { (at_ns as f64 * time_scale) as u64 };
+                // `as` saturates, and nothing may come near the end of the clock.
+                match self.start_ns.checked_add(scaled) {
+                    Some(t) if t < u64::MAX / 2 => Ok(t),
+                    _ => Err(LabError::TimeOverflow { at_ns, scale: time_scale }),
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn completed(&mut self, done_ns: u64) {
+        if let Pace::Closed { gap_ns, .. } = self.pace
+            && let Some(mut first) = self.in_flight.peek_mut()
+        {
+            *first = Reverse(done_ns + gap_ns);
+        }
+    }
+}
+
+/// What has been measured so far.
+struct Run {
+    relation: RelationPolicy,
+    relations: Relations,
+    n: u64,
+    n_trims: u64,
+    n_flushes: u64,
+    n_units: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    reads: Latencies,
+    writes: Latencies,
+    others: Latencies,
+    end_ns: u64,
+    digest: Digest,
+}
+
+impl Run {
+    fn new(relation: RelationPolicy) -> Self {
+        Self {
+            relation,
+            relations: Relations::None,
+            n: 0,
+            n_trims: 0,
+            n_flushes: 0,
+            n_units: 0,
+            read_bytes: 0,
+            write_bytes: 0,
+            reads: Latencies::default(),
+            writes: Latencies::default(),
+            others: Latencies::default(),
+            end_ns: 0,
+            digest: Digest::new(),
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, ssd: &mut Ssd, mut r: Request, at_ns: u64) -> Result<u64, LabError> {
+        self.n += 1;
+        if self.relation != RelationPolicy::None && r.op == OpKind::Write {
+            self.relate(ssd, &mut r);
+        }
+        let done_ns = submit_split(ssd, &r, at_ns).map_err(|source| LabError::Command {
+            number: self.n,
+            what: format!("{:?} of {} sectors at {}", r.op, r.sectors, r.lba.0),
+            source,
+        })?;
+        let latency_ns = done_ns - at_ns;
+        let bytes = u64::from(r.sectors) * flashwise_hint::SECTOR_BYTES;
+        match r.op {
+            OpKind::Read => {
+                self.reads.record(latency_ns);
+                self.read_bytes += bytes;
+            }
+            OpKind::Write | OpKind::WriteZeroes => {
+                self.writes.record(latency_ns);
+                self.write_bytes += bytes;
+            }
+            OpKind::Trim => {
+                self.n_trims += 1;
+                self.others.record(latency_ns);
+            }
+            OpKind::Flush => {
+                self.n_flushes += 1;
+                self.others.record(latency_ns);
+            }
+        }
+        if matches!(r.op, OpKind::Read | OpKind::Write) {
+            self.n_units += u64::from(r.sectors).div_ceil(ssd.sectors_per_unit());
+        }
+        self.end_ns = self.end_ns.max(done_ns);
+        self.digest.add(done_ns);
+        Ok(done_ns)
+    }
+
+    /// Takes the relation a request carries, or infers it from what is mapped.
+    fn relate(&mut self, ssd: &Ssd, r: &mut Request) {
+        if r.hint.relation != Relation::None {
+            self.relations = Relations::Carried;
+            return;
+        }
+        if self.relations == Relations::Carried {
+            return;
+        }
+        self.relations = Relations::Inferred;
+        let per_unit = ssd.sectors_per_unit();
+        let mapped = |lba: u64| ssd.is_mapped(flashwise_ssd::Lpn((lba / per_unit) as u32));
+        if r.lba.0 >= ssd.capacity_sectors() {
+            return;
+        }
+        if mapped(r.lba.0) {
+            r.hint.relation = Relation::Overwrite;
+        } else if r.lba.0 >= per_unit && mapped(r.lba.0 - per_unit) {
+            r.hint.relation = Relation::Append { prev: Lba(r.lba.0 - per_unit) };
+        }
+    }
+
+    fn row(&mut self, ssd: &Ssd, before: &SsdCounters, start_ns: u64) -> Row {
+        let now = ssd.counters();
+        let ftl = now.ftl.since(&before.ftl);
+        self.digest_counters(&now);
+        let elapsed_ns = (self.end_ns - start_ns).max(1);
+        let elapsed_s = elapsed_ns as f64 / 1e9;
+        let mib_s = |bytes: u64| bytes as f64 / f64::from(1 << 20) / elapsed_s;
+        let part = |busy_ns: u64, n: u64| (busy_ns as f64 / (elapsed_ns * n) as f64).min(1.0);
+        let geo = ssd.nand().geometry();
+        let link_out = now.link_out_busy_ns - before.link_out_busy_ns;
+        let link_in = now.link_in_busy_ns - before.link_in_busy_ns;
+        let busy_plane_ns = now.nand.busy_plane_ns - before.nand.busy_plane_ns;
+        let n_dies = f64::from(geo.n_dies());
+        let fullest = ssd.ftl().die_valid().max().unwrap_or(0);
+        let (r, w) = (&self.reads, &self.writes);
+        let latencies = r.sum_ns() + w.sum_ns() + self.others.sum_ns();
+        Row {
+            requests: self.n,
+            read_requests: r.len(),
+            write_requests: w.len(),
+            trim_requests: self.n_trims,
+            flush_requests: self.n_flushes,
+            elapsed_s,
+            host_mib_s: mib_s(self.read_bytes + self.write_bytes),
+            read_mib_s: mib_s(self.read_bytes),
+            write_mib_s: mib_s(self.write_bytes),
+            iops: self.n as f64 / elapsed_s,
+            read_mean_us: r.mean_us(),
+            read_p50_us: r.quantile_us(0.5),
+            read_p99_us: r.quantile_us(0.99),
+            read_p999_us: r.quantile_us(0.999),
+            read_max_us: r.max_us(),
+            write_mean_us: w.mean_us(),
+            write_p50_us: w.quantile_us(0.5),
+            write_p99_us: w.quantile_us(0.99),
+            write_p999_us: w.quantile_us(0.999),
+            write_max_us: w.max_us(),
+            waf: ftl.waf(),
+            bytes_host: ftl.bytes_host,
+            bytes_gc: ftl.bytes_gc,
+            bytes_fold: ftl.bytes_fold,
+            bytes_padding: ftl.bytes_padding,
+            bytes_rmw: ftl.bytes_rmw,
+            bytes_meta: ftl.bytes_meta,
+            bytes_coalesced: ftl.bytes_coalesced,
+            erases: ftl.erases,
+            erase_max: ssd.nand().wear().iter().copied().max().unwrap_or(0),
+            gc_runs: ftl.gc_runs,
+            free_blocks: ssd.ftl().n_free_blocks(),
+            die_collisions: now.nand.die_collisions - before.nand.die_collisions,
+            page_reads: now.nand.page_reads - before.nand.page_reads,
+            buffer_hits: now.buffer_hits - before.buffer_hits,
+            die_utilization: part(busy_plane_ns, ssd.nand().n_parallel_planes()),
+            channel_utilization: part(
+                now.channel_busy_ns - before.channel_busy_ns,
+                u64::from(geo.n_channels),
+            ),
+            link_utilization: part(link_out.max(link_in), 1),
+            die_imbalance: f64::from(fullest) * n_dies / (ssd.ftl().n_valid() as f64).max(1.0),
+            relations: self.relations,
+            hints_yielded: ftl.hints_yielded,
+            in_flight_mean: latencies as f64 / elapsed_ns as f64,
+            digest: self.digest.hex(),
+            ..Row::default()
+        }
+    }
+
+    fn digest_counters(&mut self, c: &SsdCounters) {
+        let (f, n) = (&c.ftl, &c.nand);
+        let all = [
+            self.n,
+            f.bytes_host,
+            f.bytes_programmed(),
+            f.bytes_gc,
+            f.bytes_padding,
+            f.erases,
+            n.page_reads,
+            n.die_collisions,
+            n.copy_reads,
+            n.programs,
+            n.erases,
+            n.busy_plane_ns,
+            c.channel_busy_ns,
+            c.link_out_busy_ns,
+            c.link_in_busy_ns,
+        ];
+        all.into_iter().for_each(|v| self.digest.add(v));
+    }
+}
+
+/// Hands a request to the drive, cut into commands it can take, all at `at_ns`;
+/// when the last is done \[ns\].
+#[inline]
+fn submit_split(
+    ssd: &mut Ssd,
+    r: &Request,
+    at_ns: u64,
+) -> Result<u64, flashwise_ssd::CommandError> {
+    let max = ssd.max_sectors();
+    if r.sectors <= max || !matches!(r.op, OpKind::Read | OpKind::Write) {
+        return ssd.submit(&command(r, r.lba, r.sectors), at_ns);
+    }
+    // Pieces end at multiples of the limit, as a block layer cuts them.
+    let (mut lba, end) = (r.lba.0, r.lba.0 + u64::from(r.sectors));
+    let mut piece = *r;
+    let mut done_ns = at_ns;
+    while lba < end {
+        let n = (end - lba).min(u64::from(max)) as u32;
+        done_ns = done_ns.max(ssd.submit(&command(&piece, Lba(lba), n), at_ns)?);
+        lba += u64::from(n);
+        if let Relation::Append { .. } = piece.hint.relation {
+            piece.hint.relation =
+                Relation::Append { prev: Lba(lba - ssd.sectors_per_unit().min(lba)) };
+        }
+    }
+    Ok(done_ns)
+}
+
+#[inline]
+fn command(r: &Request, lba: Lba, sectors: u32) -> Command {
+    match r.op {
+        OpKind::Read => Command::Read { lba, sectors },
+        OpKind::Write => Command::Write { lba, sectors, fua: r.fua, hint: r.hint },
+        OpKind::Trim => Command::Trim { lba, sectors },
+        OpKind::WriteZeroes => Command::WriteZeroes { lba, sectors },
+        OpKind::Flush => Command::Flush,
+    }
+}

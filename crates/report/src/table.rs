@@ -1,0 +1,121 @@
+//! Tables: figures down, policies across.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::Value;
+
+/// One line of a table of figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Key in the row.
+    pub key: &'static str,
+    /// What the reader sees, unit included.
+    pub label: &'static str,
+    /// Digits after the point.
+    pub decimals: usize,
+    /// Divides the value, for a unit that reads better.
+    pub per: f64,
+}
+
+impl Figure {
+    /// A figure shown as it is.
+    pub const fn plain(key: &'static str, label: &'static str, decimals: usize) -> Self {
+        Self { key, label, decimals, per: 1.0 }
+    }
+}
+
+/// A table with a column for every row of results, headed by its `head` key, and a
+/// line for every figure that any of them has.
+pub fn figures_table(rows: &[Value], head: &str, figures: &[Figure]) -> String {
+    let mut table = new_table();
+    let heads = rows.iter().map(|r| r[head].as_str().unwrap_or("").to_owned());
+    table.set_header(std::iter::once(String::new()).chain(heads));
+    for f in figures {
+        if rows.iter().all(|r| r[f.key].is_null()) {
+            continue;
+        }
+        let cells = rows.iter().map(|r| cell(&r[f.key], f));
+        table.add_row(std::iter::once(f.label.to_owned()).chain(cells));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    finish(&table)
+}
+
+/// A plain table with a header.
+pub fn list_table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let mut table = new_table();
+    table.set_header(header.iter().copied());
+    rows.iter().for_each(|r| {
+        table.add_row(r);
+    });
+    finish(&table)
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table
+}
+
+fn finish(table: &Table) -> String {
+    let lines = table.lines().map(|l| l.trim_end().to_owned() + "\n");
+    lines.collect()
+}
+
+fn cell(value: &Value, f: &Figure) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(s) => s.clone(),
+        Value::Number(n) => {
+            let v = n.as_f64().unwrap_or(f64::NAN) / f.per;
+            grouped(&format!("{v:.*}", f.decimals))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Thousands apart.
+fn grouped(number: &str) -> String {
+    let (sign, rest) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(w, f)| (w, Some(f)));
+    let mut out = sign.to_owned();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn thousands_are_apart() {
+        let cases =
+            [("0", "0"), ("999", "999"), ("1000", "1,000"), ("-1234567.50", "-1,234,567.50")];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn absent_figures_are_dashes_and_absent_lines_are_left_out() {
+        let rows = [json!({"p": "none", "a": 1234.5, "b": null}), json!({"p": "hints", "b": null})];
+        let figures = [Figure::plain("a", "A [us]", 1), Figure::plain("b", "B", 0)];
+        let text = figures_table(&rows, "p", &figures);
+        assert!(text.contains("A [us]") && text.contains("1,234.5") && text.contains('-'));
+        assert!(!text.contains('B'), "{text}");
+    }
+}
