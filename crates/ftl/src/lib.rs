@@ -218,6 +218,13 @@ impl Ftl {
         self.dies.iter().map(|d| d.free.len() as u64).sum()
     }
 
+    /// Places that hold nothing yet: free blocks, and the rest of open ones.
+    pub fn n_blank(&self) -> u64 {
+        let per_block = u64::from(self.layout.units_per_block);
+        let open = self.frontiers.iter().filter(|f| f.is_open());
+        self.n_free_blocks() * per_block + open.map(|f| per_block - u64::from(f.next)).sum::<u64>()
+    }
+
     /// Mapped units.
     pub fn n_valid(&self) -> u64 {
         self.n_valid

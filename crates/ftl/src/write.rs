@@ -71,7 +71,8 @@ impl Ftl {
         if let Some((ppn, block, old_die)) = old {
             self.invalidate(ppn, block, old_die);
         }
-        let filled = self.append(f, die, lpn.0, Payload::Host(data), true, ready_ns, flash);
+        let buffered = !F::INSTANT;
+        let filled = self.append(f, die, lpn.0, Payload::Host(data), buffered, ready_ns, flash);
         if filled {
             self.after_program_unit(ctx, die);
             self.pace_gc(die, ready_ns, flash);

@@ -74,6 +74,9 @@ pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> 
         aging.waf = Some(last.iter().sum::<f64>() / last.len() as f64);
         aging.waf_spread_percent = spread_percent(&wafs);
     }
+    // A drive that is measured was idle before; what it collected then is no
+    // cost of the workload.
+    ssd.fill_idle();
     aging.free_blocks = ssd.ftl().n_free_blocks();
     aging
 }

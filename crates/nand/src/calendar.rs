@@ -4,15 +4,15 @@
 //! 10 % of the read throughput.
 //!
 //! Bounded: at most [`Calendar::CAPACITY`] busy intervals are remembered; touching
-//! ones merge. When the list overflows, the older half is forgotten and nothing
-//! may be booked before its end any more (a delay, never an overlap).
+//! ones merge. The past is forgotten when its owner says that nothing will be
+//! booked there any more; should the list overflow before, the smallest gap is
+//! given up (a delay, never an overlap).
 //! Cost: O(1) at the end of the calendar, else a scan of the few later intervals.
 
 /// A gap-filling calendar of busy intervals \[ns\].
 #[derive(Clone, Debug, Default)]
 pub struct Calendar {
     busy: Vec<(u64, u64)>,
-    floor_ns: u64,
     busy_ns: u64,
 }
 
@@ -29,7 +29,6 @@ impl Calendar {
             return at_ns;
         }
         self.busy_ns += len_ns;
-        let at_ns = at_ns.max(self.floor_ns);
         match self.busy.last_mut() {
             Some(last) if last.1 == at_ns => {
                 last.1 += len_ns;
@@ -48,9 +47,11 @@ impl Calendar {
         self.busy_ns
     }
 
-    /// Forgets the bookings and the total, as a device does at power-on.
-    pub fn reset(&mut self) {
-        *self = Self::default();
+    /// Nothing will be booked before `now_ns` any more: forgets what ended by then.
+    #[inline]
+    pub fn forget_before(&mut self, now_ns: u64) {
+        let n_old = self.busy.iter().take_while(|b| b.1 <= now_ns).count();
+        self.busy.drain(..n_old);
     }
 
     fn book_in_gap(&mut self, at_ns: u64, len_ns: u64) -> u64 {
@@ -89,9 +90,10 @@ impl Calendar {
 
     fn forget_if_full(&mut self) {
         if self.busy.len() > Self::CAPACITY {
-            let n_old = Self::CAPACITY / 2;
-            self.floor_ns = self.busy[n_old - 1].1;
-            self.busy.drain(..n_old);
+            let gaps = self.busy.windows(2).map(|w| w[1].0 - w[0].1).enumerate();
+            let (i, _) = gaps.min_by_key(|&(_, gap)| gap).expect("a full list has gaps");
+            self.busy[i].1 = self.busy[i + 1].1;
+            self.busy.remove(i + 1);
         }
     }
 }
@@ -111,6 +113,17 @@ mod tests {
         assert_eq!(c.busy, [(0, 80)], "touching bookings merge");
         assert_eq!(c.busy_ns(), 80);
         assert_eq!(c.book(7, 0), 7, "nothing takes no time");
+    }
+
+    #[test]
+    fn bookings_far_ahead_do_not_delay_those_before_them() {
+        let mut c = Calendar::default();
+        for i in 0..10 * Calendar::CAPACITY as u64 {
+            c.book(1_000_000 + i * 1000, 10);
+        }
+        assert_eq!(c.book(500, 10), 510);
+        c.forget_before(1_000_000);
+        assert_eq!(c.busy[0].0, 1_000_000);
     }
 
     #[test]

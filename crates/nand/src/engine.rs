@@ -134,12 +134,14 @@ struct Op {
 #[derive(Clone, Copy, Debug, Default)]
 struct Current {
     serial: u64,
+    start_ns: u64,
     end_ns: u64,
     /// Reads that interrupted it occupy the die until here.
     resume_ns: u64,
     /// Its end was told to somebody: it can no longer move.
     told: bool,
     is_erase: bool,
+    is_buffered: bool,
     n_suspends: u32,
 }
 
@@ -229,11 +231,13 @@ impl Nand {
         }
     }
 
-    /// [`Nand::advance`] for every die.
+    /// [`Nand::advance`] for every die. No read and no queued work may come for a
+    /// moment before `now_ns` afterwards.
     pub fn advance_all(&mut self, now_ns: u64) {
         for die in 0..self.dies.len() {
             self.advance(DieId(die as u16), now_ns);
         }
+        self.channels.iter_mut().for_each(|c| c.forget_before(now_ns));
     }
 
     /// The next operation that ended by `now_ns`.
@@ -415,7 +419,8 @@ impl Nand {
     #[inline]
     fn suspend(&self, die: DieId, slot: usize, at: u64) -> Option<(u64, u64)> {
         let current = &self.dies[usize::from(die.0)].current;
-        if at >= current.end_ns || current.told || self.free_ns[slot] != current.end_ns {
+        let under_way = current.start_ns <= at && at < current.end_ns;
+        if !under_way || current.told || self.free_ns[slot] != current.end_ns {
             return None;
         }
         let delay = if current.is_erase {
@@ -438,8 +443,8 @@ impl Nand {
         d.current.resume_ns = from_ns;
         d.current.end_ns = end;
         d.current.n_suspends += 1;
-        if !d.current.is_erase && d.last_program_end_ns != 0 {
-            d.last_program_end_ns = d.last_program_end_ns.max(end);
+        if d.current.is_buffered {
+            d.last_program_end_ns = end;
         }
     }
 
@@ -560,8 +565,10 @@ impl Nand {
         let serial = self.serial;
         self.dies[usize::from(die.0)].current = Current {
             serial,
+            start_ns: start,
             end_ns: end,
             is_erase: kind == DoneKind::Erase,
+            is_buffered: matches!(kind, DoneKind::Program { n_buffered: 1.. }),
             ..Current::default()
         };
         let done = Done { end_ns: end, serial, die, block: op.block, kind, start_ns: start };

@@ -198,3 +198,16 @@ fn power_failure_tears_what_runs_and_forgets_what_waits() {
     assert_eq!(torn.len(), 1);
     assert_eq!(n.drain(), 0);
 }
+
+#[test]
+fn work_promised_for_later_is_not_suspended_before_it_begins() {
+    let mut n = nand(1, 1, |t| t.suspend_program_ns = Some(10 * US));
+    n.program(program(0, 0), 4);
+    n.program(program(0, 0), 4);
+    assert_eq!(n.pop_next().map(|d| d.end_ns / US), Some(475), "promised");
+    n.advance(DieId(0), 500 * US);
+    // At 100 us the first program runs and was promised, the second is committed
+    // for 475 us: the read waits for both.
+    assert_eq!(read_us(&mut n, &page(0, 0), 100), 950 + 90);
+    assert_eq!(n.counters().suspends, 0);
+}

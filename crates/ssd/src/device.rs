@@ -288,6 +288,14 @@ impl Ssd {
         self.ftl.write_unit(&mut ctx, lpn, unit_bytes, None, 0, flash);
     }
 
+    /// Lets collection run up to its high mark on every die without timing, as a
+    /// drive does that is left alone for a while.
+    pub fn fill_idle(&mut self) {
+        for die in 0..self.ftl.config().geo.n_dies() as u16 {
+            while self.ftl.collect_idle(DieId(die), 0, &mut Instant(&mut self.nand)) {}
+        }
+    }
+
     /// The unit has contents.
     pub fn is_mapped(&self, lpn: Lpn) -> bool {
         self.ftl.lookup(lpn).is_some()
@@ -349,9 +357,12 @@ impl Ssd {
         self.n_since_sweep += 1;
         if now_ns - self.now_ns > self.latencies.idle_ns {
             self.collect_while_idle(now_ns);
-        } else if self.n_since_sweep >= SWEEP_INTERVAL {
-            self.nand.advance_all(now_ns);
+        }
+        if self.n_since_sweep >= SWEEP_INTERVAL {
             self.n_since_sweep = 0;
+            self.nand.advance_all(now_ns);
+            self.link_out.forget_before(now_ns);
+            self.link_in.forget_before(now_ns);
         }
         self.apply_done(now_ns);
         self.now_ns = now_ns;
@@ -373,7 +384,7 @@ impl Ssd {
                 }
             }
         }
-        self.n_since_sweep = 0;
+        self.n_since_sweep = SWEEP_INTERVAL;
     }
 
     #[inline]
