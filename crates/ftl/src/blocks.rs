@@ -18,19 +18,26 @@ pub(crate) enum BlockState {
     Waiting,
 }
 
-/// Arrays over all blocks.
+/// Top bit of a valid count: the block is not closed.
+pub(crate) const NOT_CLOSED: u16 = 1 << 15;
+
+/// One erase that is queued and has not ended, in the upper byte of `written`.
+const PENDING_ERASE: u32 = 1 << 24;
+
+/// Arrays over all blocks. The write path touches `count` alone, two bytes a block,
+/// so that it stays in the caches of a core even for large drives.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
-    /// Valid units.
-    pub(crate) valid: Vec<u32>,
-    pub(crate) state: Vec<BlockState>,
+    /// Valid units, and [`NOT_CLOSED`].
+    pub(crate) count: Vec<u16>,
+    state: Vec<BlockState>,
     /// Frontier of an open block.
     pub(crate) frontier: Vec<u32>,
-    /// Units programmed since the last erase that ended.
-    pub(crate) programmed: Vec<u32>,
-    /// Erases queued and not ended: until then `programmed` is about older data.
-    pub(crate) pending_erases: Vec<u8>,
-    /// Append or trim that last took a valid unit away.
+    /// Units programmed since the last erase that ended, and erases queued since:
+    /// until they end the number is about older data.
+    written: Vec<u32>,
+    /// Append or trim that last took a valid unit away. Kept up to date only where
+    /// something asks for it.
     pub(crate) last_change: Vec<u64>,
 }
 
@@ -38,23 +45,86 @@ impl Blocks {
     pub(crate) fn new(n: u32) -> Self {
         let n = n as usize;
         Self {
-            valid: vec![0; n],
+            count: vec![NOT_CLOSED; n],
             state: vec![BlockState::Free; n],
             frontier: vec![0; n],
-            programmed: vec![0; n],
-            pending_erases: vec![0; n],
+            written: vec![0; n],
             last_change: vec![0; n],
+        }
+    }
+
+    /// Valid units.
+    #[inline]
+    pub(crate) fn valid(&self, block: u32) -> u32 {
+        u32::from(self.count[block as usize] & !NOT_CLOSED)
+    }
+
+    #[inline]
+    pub(crate) fn add_valid(&mut self, block: u32, n: u32) {
+        self.count[block as usize] += n as u16;
+    }
+
+    #[inline]
+    pub(crate) fn take_valid(&mut self, block: u32, n: u32) {
+        debug_assert!(self.valid(block) >= n);
+        self.count[block as usize] -= n as u16;
+    }
+
+    pub(crate) fn state(&self, block: u32) -> BlockState {
+        self.state[block as usize]
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self, block: u32) -> bool {
+        self.count[block as usize] & NOT_CLOSED == 0
+    }
+
+    pub(crate) fn set_state(&mut self, block: u32, state: BlockState) {
+        self.state[block as usize] = state;
+        if state == BlockState::Closed {
+            self.count[block as usize] &= !NOT_CLOSED;
+        } else {
+            self.count[block as usize] |= NOT_CLOSED;
         }
     }
 
     /// The unit at `offset` is on the media.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, offset: u32) -> bool {
-        offset < self.programmed[block as usize] && self.pending_erases[block as usize] == 0
+        let written = self.written[block as usize];
+        offset < written && written < PENDING_ERASE
+    }
+
+    /// Units programmed since the last erase that ended.
+    pub(crate) fn programmed(&self, block: u32) -> u32 {
+        self.written[block as usize] % PENDING_ERASE
+    }
+
+    pub(crate) fn set_programmed(&mut self, block: u32, n: u32) {
+        self.written[block as usize] = n;
+    }
+
+    #[inline]
+    pub(crate) fn add_programmed(&mut self, block: u32, n: u32) {
+        self.written[block as usize] += n;
+    }
+
+    pub(crate) fn has_pending_erase(&self, block: u32) -> bool {
+        self.written[block as usize] >= PENDING_ERASE
+    }
+
+    pub(crate) fn erase_queued(&mut self, block: u32) {
+        let written = &mut self.written[block as usize];
+        *written = written.checked_add(PENDING_ERASE).expect("few erases of a block are queued");
+    }
+
+    pub(crate) fn erase_ended(&mut self, block: u32) {
+        let written = &mut self.written[block as usize];
+        *written = (*written - PENDING_ERASE) / PENDING_ERASE * PENDING_ERASE;
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.valid.len() as u64 * (4 + 1 + 4 + 4 + 1 + 8)
+        self.count.len() as u64 * (2 + 1 + 4 + 4 + 8)
     }
 }
 

@@ -5,6 +5,7 @@ use flashwise_nand::{DieId, Nand, Ppn};
 
 use crate::Ftl;
 use crate::blocks::BlockState;
+use crate::victims::Victims;
 
 impl Ftl {
     /// Checks every invariant of the FTL, and against `nand` that the programs
@@ -40,15 +41,14 @@ impl Ftl {
     fn check_blocks(&self, nand: &Nand) -> Result<(), String> {
         let units_per_block = self.layout.units_per_block;
         for block in 0..self.cfg.geo.n_blocks() {
-            let b = block as usize;
             let n = self.map.count_valid(Ppn(block * units_per_block), units_per_block);
-            if n != self.blocks.valid[b] {
+            if n != self.blocks.valid(block) {
                 return Err(format!(
                     "block {block} holds {n} valid, counts {}",
-                    self.blocks.valid[b]
+                    self.blocks.valid(block)
                 ));
             }
-            let state = self.blocks.state[b];
+            let state = self.blocks.state(block);
             if n > 0 && matches!(state, BlockState::Free | BlockState::Waiting) {
                 return Err(format!("block {block} is {state:?} and holds {n} valid units"));
             }
@@ -65,14 +65,14 @@ impl Ftl {
         if f.block != block {
             return Err(format!("block {block} is open but its frontier has block {}", f.block));
         }
-        if self.blocks.pending_erases[block as usize] > 0 {
+        if self.blocks.has_pending_erase(block) {
             return Ok(());
         }
         let die = DieId(self.die_of_block(block) as u16);
         let id = flashwise_nand::BlockId(block);
         let pending = nand.programs_pending(die, id) as u32 * self.layout.units_per_pu;
         let sent = f.pu_end - self.layout.units_per_pu;
-        let programmed = self.blocks.programmed[block as usize];
+        let programmed = self.blocks.programmed(block);
         if programmed + pending != sent {
             return Err(format!(
                 "block {block}: {sent} sent, {programmed} programmed, {pending} due"
@@ -85,10 +85,9 @@ impl Ftl {
         let per_die = self.cfg.geo.n_blocks_per_plane;
         for (die, d) in self.dies.iter().enumerate() {
             let range = die as u32 * per_die..(die as u32 + 1) * per_die;
-            let count = |s: BlockState| {
-                range.clone().filter(|&b| self.blocks.state[b as usize] == s).count()
-            };
-            let valid: u32 = range.clone().map(|b| self.blocks.valid[b as usize]).sum();
+            let count =
+                |s: BlockState| range.clone().filter(|&b| self.blocks.state(b) == s).count();
+            let valid: u32 = range.clone().map(|b| self.blocks.valid(b)).sum();
             if valid != d.n_valid {
                 return Err(format!("die {die} holds {valid} valid, counts {}", d.n_valid));
             }
@@ -100,15 +99,38 @@ impl Ftl {
             if let Some((s, n)) = listed.into_iter().find(|&(s, n)| count(s) != n) {
                 return Err(format!("die {die}: {} blocks are {s:?}, {n} listed", count(s)));
             }
-            let mut indexed = self.victims.blocks(die);
-            indexed.sort_unstable();
-            let closed =
-                range.clone().filter(|&b| self.blocks.state[b as usize] == BlockState::Closed);
-            let closed: Vec<_> = closed.map(|b| (b, self.blocks.valid[b as usize])).collect();
-            if indexed != closed {
-                return Err(format!(
-                    "die {die}: victim index {indexed:?}, closed blocks {closed:?}"
-                ));
+            let closed = range.filter(|&b| self.blocks.state(b) == BlockState::Closed);
+            let closed: Vec<_> = closed.map(|b| (b, self.blocks.valid(b))).collect();
+            self.check_index(die, &closed)?;
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, die: usize, closed: &[(u32, u32)]) -> Result<(), String> {
+        if closed.iter().any(|&(b, _)| !self.blocks.is_closed(b)) {
+            return Err(format!("die {die}: a closed block does not count as one"));
+        }
+        match self.victims.clone() {
+            Victims::Groups(mut g) => {
+                let found = g.emptiest(die, &self.blocks);
+                let least = closed.iter().copied().min_by_key(|&(b, valid)| (valid, b));
+                if found.map(|f| f.1) != least.map(|l| l.1) {
+                    return Err(format!("die {die}: emptiest is {found:?}, not {least:?}"));
+                }
+            }
+            Victims::Lists(lists) => {
+                let mut indexed = lists.blocks(die);
+                indexed.sort_unstable();
+                if indexed != closed {
+                    return Err(format!("die {die}: lists {indexed:?}, closed {closed:?}"));
+                }
+            }
+            Victims::Order => {
+                let mut order: Vec<u32> = self.dies[die].closed_order.iter().copied().collect();
+                order.sort_unstable();
+                if !order.iter().eq(closed.iter().map(|(b, _)| b)) {
+                    return Err(format!("die {die}: order {order:?}, closed {closed:?}"));
+                }
             }
         }
         Ok(())

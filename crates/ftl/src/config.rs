@@ -153,8 +153,8 @@ impl FtlConfig {
         let per_block = u64::from(geo.n_pages_per_block)
             * u64::from(geo.n_planes)
             * u64::from(geo.units_per_page());
-        if per_block > 65_535 {
-            let expected = "at most 65535 mapping units in a block of all planes";
+        if per_block > 32_767 {
+            let expected = "at most 32767 mapping units in a block of all planes";
             return Err(impossible("geometry.pages_per_block", per_block, expected));
         }
         let units = u64::from(geo.n_channels)

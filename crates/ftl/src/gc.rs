@@ -14,6 +14,7 @@
 use flashwise_nand::{DieId, Flash, PageOp, Ppn};
 
 use crate::blocks::{BlockState, Job};
+use crate::victims::Victims;
 use crate::write::Payload;
 use crate::{Ftl, Lpn};
 
@@ -116,7 +117,7 @@ impl Ftl {
             return false;
         };
         self.victims.remove(die, block, n_valid);
-        self.blocks.state[block as usize] = BlockState::Victim;
+        self.blocks.set_state(block, BlockState::Victim);
         self.dies[die].job = Some(Job { block, next: 0, n_valid, debt: 0 });
         self.counters.gc_runs += 1;
         true
@@ -125,22 +126,21 @@ impl Ftl {
     fn choose_victim(&mut self, die: usize) -> Option<(u32, u32)> {
         let units_per_block = self.layout.units_per_block;
         let worth_it = |&(_, valid): &(u32, u32)| valid < units_per_block;
-        match self.cfg.victim {
-            VictimPolicy::Greedy => self.victims.emptiest(die).filter(worth_it),
-            VictimPolicy::CostBenefit => {
+        match &mut self.victims {
+            Victims::Groups(g) => g.emptiest(die, &self.blocks).filter(worth_it),
+            Victims::Lists(lists) => {
                 let score = |block: u32, valid: u32| {
                     let age = self.seq + 1 - self.blocks.last_change[block as usize];
                     f64::from(units_per_block - valid) * age as f64 / f64::from(valid)
                 };
-                let heads = self.victims.heads(die).filter(worth_it);
+                let heads = lists.heads(die).filter(worth_it);
                 heads.max_by(|a, b| score(a.0, a.1).total_cmp(&score(b.0, b.1)))
             }
-            VictimPolicy::Fifo => {
+            Victims::Order => {
                 let order = &mut self.dies[die].closed_order;
-                let valid = &self.blocks.valid;
-                let at = order.iter().position(|&b| valid[b as usize] < units_per_block)?;
+                let at = order.iter().position(|&b| self.blocks.valid(b) < units_per_block)?;
                 let block = order.remove(at)?;
-                Some((block, valid[block as usize]))
+                Some((block, self.blocks.valid(block)))
             }
         }
     }
@@ -194,31 +194,83 @@ impl Ftl {
             ready_ns,
         };
         flash.copy_read(op);
+        self.counters.bytes_gc += u64::from(n) * u64::from(unit_bytes);
         for chunk in (0..upp).step_by(64) {
-            let mut bits = self.map.valid_bits(Ppn(first + chunk), 64.min(upp - chunk));
-            while bits != 0 {
-                let from = Ppn(first + chunk + bits.trailing_zeros());
-                bits &= bits - 1;
-                self.move_unit(f, die, block, from, ready_ns, flash);
+            let from = Ppn(first + chunk);
+            let bits = self.map.valid_bits(from, 64.min(upp - chunk));
+            if self.media.is_some() {
+                self.move_units(f, die, block, from, bits, ready_ns, flash);
+            } else {
+                self.move_bits(f, die, block, from, bits, ready_ns, flash);
             }
         }
     }
 
-    #[inline]
-    fn move_unit<F: Flash>(
+    /// Moves the units of `bits` one by one, with their contents.
+    #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
+    fn move_units<F: Flash>(
         &mut self,
         f: usize,
         die: usize,
         block: u32,
-        from: Ppn,
+        first: Ppn,
+        mut bits: u64,
         ready_ns: u64,
         flash: &mut F,
     ) {
-        let lpn = self.map.lpn_at(from);
-        debug_assert_eq!(self.map.get(lpn), Some(from));
-        self.invalidate(from, block, die);
-        self.append(f, die, lpn, Payload::Move(from), false, ready_ns, flash);
-        self.counters.bytes_gc += u64::from(self.cfg.geo.unit_bytes);
+        while bits != 0 {
+            let from = Ppn(first.0 + bits.trailing_zeros());
+            bits &= bits - 1;
+            let lpn = self.map.lpn_at(from);
+            debug_assert_eq!(self.map.get(lpn), Some(from));
+            self.invalidate(from, block, die);
+            self.append(f, die, lpn, Payload::Move(from), false, ready_ns, flash);
+        }
+    }
+
+    /// The same where no contents are kept: counts change once for as many units
+    /// as fit into the program unit being filled.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
+    fn move_bits<F: Flash>(
+        &mut self,
+        f: usize,
+        die: usize,
+        block: u32,
+        first: Ppn,
+        mut bits: u64,
+        ready_ns: u64,
+        flash: &mut F,
+    ) {
+        self.map.invalidate_bits(first, bits);
+        self.blocks.take_valid(block, bits.count_ones());
+        while bits != 0 {
+            if !self.frontiers[f].is_open() {
+                self.open(f, die, ready_ns, flash);
+            }
+            let fr = &mut self.frontiers[f];
+            if fr.next + self.layout.units_per_pu == fr.pu_end {
+                fr.first_seq = self.seq + 1;
+            }
+            let n = bits.count_ones().min(fr.pu_end - fr.next);
+            let mut to = Ppn(fr.block * self.layout.units_per_block + fr.next);
+            fr.next += n;
+            let full = fr.next == fr.pu_end;
+            self.blocks.add_valid(fr.block, n);
+            self.seq += u64::from(n);
+            for _ in 0..n {
+                let lpn = self.map.lpn_at(Ppn(first.0 + bits.trailing_zeros()));
+                bits &= bits - 1;
+                self.map.set(lpn, to);
+                to.0 += 1;
+            }
+            if full {
+                self.finish_program_unit(f, die, ready_ns, flash);
+            }
+        }
+        if self.tracks_changes {
+            self.blocks.last_change[block as usize] = self.seq;
+        }
     }
 
     /// The block moved data goes to. Whole program units get their own while
@@ -243,14 +295,14 @@ impl Ftl {
         let Some(job) = self.dies[die].job else {
             return true;
         };
-        if self.blocks.valid[job.block as usize] > 0 {
+        if self.blocks.valid(job.block) > 0 {
             return false;
         }
         self.dies[die].job = None;
         if self.cfg.power_protected {
             self.erase(die, job.block, ready_ns, flash);
         } else {
-            self.blocks.state[job.block as usize] = BlockState::Waiting;
+            self.blocks.set_state(job.block, BlockState::Waiting);
             self.dies[die].waiting.push_back(job.block);
             self.release_waiting(die, ready_ns, flash);
         }
@@ -259,8 +311,8 @@ impl Ftl {
 
     /// Erases an empty block: it is free for what is queued after the erase.
     pub(crate) fn erase<F: Flash>(&mut self, die: usize, block: u32, ready_ns: u64, flash: &mut F) {
-        self.blocks.state[block as usize] = BlockState::Free;
-        self.blocks.pending_erases[block as usize] += 1;
+        self.blocks.set_state(block, BlockState::Free);
+        self.blocks.erase_queued(block);
         self.dies[die].free.push_back(block);
         self.counters.erases += 1;
         let id = flashwise_nand::BlockId(block);

@@ -33,10 +33,11 @@ mod config;
 mod counters;
 mod durable;
 mod gc;
+mod lists;
 mod map;
 mod media;
+mod memory;
 mod place;
-mod prefetch;
 mod recover;
 mod save;
 mod victims;
@@ -91,6 +92,8 @@ pub struct Ftl {
     cursors: Vec<u16>,
     /// Valid units a die may hold.
     die_limit: u32,
+    /// Somebody asks when blocks changed last.
+    tracks_changes: bool,
     n_valid: u64,
     /// Number of the last append or trim.
     seq: u64,
@@ -123,10 +126,11 @@ impl Ftl {
             map: Map::new(cfg.n_logical + cfg.n_meta(), n_physical),
             blocks: Blocks::new(n_blocks),
             dies: (0..n_dies).map(|d| DieBlocks::blank(d, geo.n_blocks_per_plane)).collect(),
-            victims: Victims::new(n_dies, n_blocks, layout.units_per_block),
+            victims: Victims::new(&cfg, layout.units_per_block),
             frontiers: vec![Frontier::CLOSED; n_frontiers as usize],
             cursors: vec![0; usize::from(cfg.n_handles)],
             die_limit: usable * layout.units_per_block,
+            tracks_changes: !cfg.power_protected || cfg.victim == VictimPolicy::CostBenefit,
             n_valid: 0,
             seq: 0,
             trims: TrimLog::default(),
@@ -183,7 +187,7 @@ impl Ftl {
         if let Some(media) = &mut self.media {
             media.program_next(block.0, self.layout.units_per_pu);
         }
-        self.blocks.programmed[block.0 as usize] += self.layout.units_per_pu;
+        self.blocks.add_programmed(block.0, self.layout.units_per_pu);
         if !self.cfg.power_protected {
             self.dies[usize::from(die.0)].pending_first_seq.pop_front();
         }
@@ -194,8 +198,7 @@ impl Ftl {
         if let Some(media) = &mut self.media {
             media.erase(block.0);
         }
-        self.blocks.programmed[block.0 as usize] = 0;
-        self.blocks.pending_erases[block.0 as usize] -= 1;
+        self.blocks.erase_ended(block.0);
     }
 
     /// Contents and out-of-band data, if they are kept.
@@ -237,12 +240,7 @@ impl Ftl {
 
     /// Bytes of the mapping tables and block lists when fully used.
     pub fn table_bytes(&self) -> u64 {
-        self.map.bytes() + self.blocks.bytes() + self.victims_bytes()
-    }
-
-    fn victims_bytes(&self) -> u64 {
-        let lists = u64::from(self.cfg.geo.n_dies()) * u64::from(self.layout.units_per_block + 1);
-        lists * 8 + u64::from(self.cfg.geo.n_blocks()) * 8
+        self.map.bytes() + self.blocks.bytes() + self.victims.bytes()
     }
 
     /// Asks for the map entry of `lpn`, needed a batch of requests from now.
@@ -256,8 +254,6 @@ impl Ftl {
     pub fn prefetch_place(&self, lpn: Lpn) {
         if let Some(ppn) = self.map.get(lpn.0) {
             self.map.prefetch_ppn(ppn);
-            let block = self.block_div.div(ppn.0);
-            prefetch::prefetch(&self.blocks.valid, block as usize);
         }
     }
 

@@ -5,25 +5,35 @@
 
 use flashwise_nand::Ppn;
 
-use crate::prefetch::prefetch;
+use crate::memory::{on_huge_pages, prefetch};
 
 /// Reverse-map entry of a place that holds padding.
 pub(crate) const PAD: u32 = u32::MAX - 1;
 
 /// The three tables.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Map {
     l2p_inverted: Vec<u32>,
     p2l: Vec<u32>,
     valid: Vec<u64>,
 }
 
+impl Clone for Map {
+    fn clone(&self) -> Self {
+        let mut copy = Self::new(self.n_logical(), self.p2l.len() as u32);
+        copy.l2p_inverted.copy_from_slice(&self.l2p_inverted);
+        copy.p2l.copy_from_slice(&self.p2l);
+        copy.valid.copy_from_slice(&self.valid);
+        copy
+    }
+}
+
 impl Map {
     pub(crate) fn new(n_logical: u32, n_physical: u32) -> Self {
         Self {
-            l2p_inverted: vec![0; n_logical as usize],
-            p2l: vec![0; n_physical as usize],
-            valid: vec![0; (n_physical as usize).div_ceil(64)],
+            l2p_inverted: on_huge_pages(vec![0; n_logical as usize]),
+            p2l: on_huge_pages(vec![0; n_physical as usize]),
+            valid: on_huge_pages(vec![0; (n_physical as usize).div_ceil(64)]),
         }
     }
 
@@ -54,6 +64,16 @@ impl Map {
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         self.valid[ppn.0 as usize / 64] &= !(1 << (ppn.0 % 64));
+    }
+
+    /// Clears the valid bits `bits` of the (at most 64) places from `first`.
+    #[inline]
+    pub(crate) fn invalidate_bits(&mut self, first: Ppn, bits: u64) {
+        let (word, bit) = (first.0 as usize / 64, first.0 % 64);
+        self.valid[word] &= !(bits << bit);
+        if bit > 0 && bits >> (64 - bit) != 0 {
+            self.valid[word + 1] &= !(bits >> (64 - bit));
+        }
     }
 
     #[inline]

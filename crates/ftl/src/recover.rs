@@ -96,7 +96,7 @@ impl Ftl {
             }
             let block = self.block_div.div(ppn);
             self.map.set(lpn as u32, Ppn(ppn));
-            self.blocks.valid[block as usize] += 1;
+            self.blocks.add_valid(block, 1);
             let die = self.die_of_block(block);
             self.dies[die].n_valid += 1;
             self.n_valid += 1;
@@ -105,17 +105,18 @@ impl Ftl {
 
     fn rebuild_blocks(&mut self, nand: &mut Nand) {
         let media = self.media.as_ref().expect("recovery has media");
-        self.blocks.programmed.copy_from_slice(media.programmed());
+        for (block, &n) in media.programmed().iter().enumerate() {
+            self.blocks.set_programmed(block as u32, n);
+        }
         let per_die = self.cfg.geo.n_blocks_per_plane;
         for die in 0..self.dies.len() {
             self.dies[die].free.clear();
             let mut partial = vec![];
             for block in die as u32 * per_die..(die as u32 + 1) * per_die {
-                let b = block as usize;
-                let n = self.blocks.programmed[b];
+                let n = self.blocks.programmed(block);
                 if n == 0 {
                     self.dies[die].free.push_back(block);
-                } else if self.blocks.valid[b] == 0 {
+                } else if self.blocks.valid(block) == 0 {
                     self.erase(die, block, 0, &mut Instant(nand));
                 } else if n < self.layout.units_per_block
                     && n.is_multiple_of(self.layout.units_per_pu)
@@ -125,7 +126,7 @@ impl Ftl {
                     self.close(block, die);
                 }
             }
-            partial.sort_by_key(|&b| (self.blocks.programmed[b as usize], b));
+            partial.sort_by_key(|&b| (self.blocks.programmed(b), b));
             self.reopen(die, &partial);
         }
     }
@@ -140,9 +141,9 @@ impl Ftl {
                 self.close(block, die);
                 continue;
             };
-            let next = self.blocks.programmed[block as usize];
+            let next = self.blocks.programmed(block);
             let pu_end = next + self.layout.units_per_pu;
-            self.blocks.state[block as usize] = BlockState::Open;
+            self.blocks.set_state(block, BlockState::Open);
             self.blocks.frontier[block as usize] = f as u32;
             self.frontiers[f] = Frontier { block, next, pu_end, ..Frontier::CLOSED };
         }

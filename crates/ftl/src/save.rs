@@ -9,6 +9,7 @@ use crate::blocks::BlockState;
 use crate::codec::{CodecError, Reader, Writer};
 use crate::map::Map;
 use crate::media::{Contents, Media, Oob};
+use crate::victims::Victims;
 use crate::write::Frontier;
 use crate::{Ftl, FtlConfig};
 
@@ -36,9 +37,11 @@ impl Ftl {
         w.words(b"L2P ", l2p)?;
         w.words(b"P2L ", p2l)?;
         w.words(b"VALD", valid)?;
-        let state: Vec<u8> = self.blocks.state.iter().map(|&s| s as u8).collect();
+        let blocks = 0..self.cfg.geo.n_blocks();
+        let state: Vec<u8> = blocks.clone().map(|b| self.blocks.state(b) as u8).collect();
         w.words(b"BLKS", &state)?;
-        w.words(b"PROG", &self.blocks.programmed)?;
+        let programmed: Vec<u32> = blocks.clone().map(|b| self.blocks.programmed(b)).collect();
+        w.words(b"PROG", &programmed)?;
         w.words(b"CHNG", &self.blocks.last_change)?;
         let frontiers: Vec<u32> = self.frontiers.iter().flat_map(|f| [f.block, f.next]).collect();
         w.words(b"FRNT", &frontiers)?;
@@ -46,7 +49,13 @@ impl Ftl {
         for (die, d) in self.dies.iter().enumerate() {
             free.extend(&d.free);
             order.extend(&d.closed_order);
-            closed.extend(self.victims.blocks(die).iter().map(|b| b.0));
+            if let Victims::Lists(lists) = &self.victims {
+                closed.extend(lists.blocks(die).iter().map(|b| b.0));
+            }
+        }
+        // Where no order is kept, the order of the blocks will do.
+        if closed.is_empty() {
+            closed.extend(blocks.filter(|&b| self.blocks.state(b) == BlockState::Closed));
         }
         w.words(b"FREE", &free)?;
         w.words(b"CLOS", &closed)?;
@@ -79,16 +88,23 @@ impl Ftl {
         }
         ftl.map = Map::from_tables(l2p, p2l, valid);
         let states: Vec<u8> = r.words(b"BLKS", n_blocks)?;
-        for (to, s) in ftl.blocks.state.iter_mut().zip(states) {
+        for (block, s) in states.into_iter().enumerate() {
             let state = STATES.iter().find(|&&state| state as u8 == s);
-            *to = *state.ok_or_else(|| inconsistent(format!("block state {s}")))?;
+            let state = state.ok_or_else(|| inconsistent(format!("block state {s}")))?;
+            ftl.blocks.set_state(block as u32, *state);
         }
-        ftl.blocks.programmed = r.words(b"PROG", n_blocks)?;
+        let programmed: Vec<u32> = r.words(b"PROG", n_blocks)?;
+        if programmed.iter().any(|&n| n > ftl.layout.units_per_block) {
+            return Err(inconsistent("a block is programmed beyond its end".to_owned()));
+        }
+        for (block, &n) in programmed.iter().enumerate() {
+            ftl.blocks.set_programmed(block as u32, n);
+        }
         ftl.blocks.last_change = r.words(b"CHNG", n_blocks)?;
         ftl.load_lists(r)?;
         ftl.seq = r.words(b"SEQN", 1)?[0];
         if let Some(media) = &mut ftl.media {
-            load_media(media, ftl.blocks.programmed.clone(), r)?;
+            load_media(media, programmed, r)?;
         }
         Ok(ftl)
     }
@@ -99,7 +115,7 @@ impl Ftl {
         let units_per_block = self.layout.units_per_block;
         for block in 0..n_blocks {
             let n = self.map.count_valid(Ppn(block * units_per_block), units_per_block);
-            self.blocks.valid[block as usize] = n;
+            self.blocks.add_valid(block, n);
             let die = self.die_of_block(block);
             self.dies[die].n_valid += n;
             self.n_valid += u64::from(n);
@@ -134,7 +150,7 @@ impl Ftl {
         }
         for block in list(b"CLOS")? {
             let die = self.die_of_block(block);
-            self.victims.insert(die, block, self.blocks.valid[block as usize]);
+            self.victims.insert(die, block, self.blocks.valid(block));
         }
         let order: VecDeque<u32> = list(b"FIFO")?.into();
         for block in order {
@@ -184,10 +200,6 @@ fn load_media(
 ) -> Result<(), CodecError> {
     let (n_blocks, units_per_block, unit_bytes) = media.shape();
     let n = n_blocks * units_per_block as usize;
-    if programmed.iter().any(|&p| p > units_per_block) {
-        let what = "a block is programmed beyond its end".to_owned();
-        return Err(CodecError::Inconsistent { what });
-    }
     let lpn: Vec<u32> = r.words(b"OLPN", n)?;
     let crc: Vec<u32> = r.words(b"OCRC", n)?;
     let seq: Vec<u64> = r.words(b"OSEQ", n)?;

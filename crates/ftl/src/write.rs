@@ -45,7 +45,8 @@ pub(crate) enum Payload<'a> {
 
 impl Ftl {
     /// Writes one mapping unit, of which the host wrote `host_bytes` (the rest is
-    /// merged). Returns true when a program unit was filled and sent.
+    /// merged). Returns false when it replaced buffered data in place, true when it
+    /// took a new place.
     #[inline]
     pub fn write_unit<F: Flash>(
         &mut self,
@@ -57,9 +58,16 @@ impl Ftl {
         flash: &mut F,
     ) -> bool {
         debug_assert!(lpn.0 < self.cfg.n_logical, "the device checks addresses");
-        self.counters.bytes_host += u64::from(host_bytes);
-        self.counters.bytes_rmw += u64::from(self.cfg.geo.unit_bytes - host_bytes);
         let mut old = self.locate(lpn);
+        self.counters.bytes_host += u64::from(host_bytes);
+        if let Some((ppn, block, _)) = old
+            && self.cfg.coalesce
+            && self.is_filling(ppn, block)
+        {
+            self.replace(ppn, host_bytes, data);
+            return false;
+        }
+        self.counters.bytes_rmw += u64::from(self.cfg.geo.unit_bytes - host_bytes);
         let die = self.choose_die(ctx, old.map(|o| o.2));
         let f = self.host_frontier(ctx.handle, die);
         if !self.frontiers[f].is_open() {
@@ -77,7 +85,29 @@ impl Ftl {
             self.after_program_unit(ctx, die);
             self.pace_gc(die, ready_ns, flash);
         }
-        filled
+        true
+    }
+
+    /// A write of `lpn` would replace buffered data in place.
+    pub fn will_coalesce(&self, lpn: Lpn) -> bool {
+        let old = self.locate(lpn);
+        self.cfg.coalesce && old.is_some_and(|(ppn, block, _)| self.is_filling(ppn, block))
+    }
+
+    /// `ppn` lies in an open program unit of the host.
+    #[inline]
+    fn is_filling(&self, ppn: Ppn, block: u32) -> bool {
+        !self.blocks.is_closed(block)
+            && self.open_frontier_of(ppn).is_some_and(|f| !self.is_gc_frontier(f))
+    }
+
+    #[cold]
+    fn replace(&mut self, ppn: Ppn, host_bytes: u32, data: Option<&[u8]>) {
+        self.counters.bytes_coalesced += u64::from(host_bytes);
+        if let (Some(media), Some(data)) = (&mut self.media, data) {
+            let (block, offset) = self.block_div.div_rem(ppn.0);
+            media.restage(block, offset, data);
+        }
     }
 
     /// Place, block and die of `lpn`.
@@ -86,31 +116,6 @@ impl Ftl {
         let ppn = self.map.get(lpn.0)?;
         let block = self.block_div.div(ppn.0);
         Some((ppn, block, self.die_of_block(block)))
-    }
-
-    /// If `lpn` is still in an open program unit of the host, replaces it there
-    /// and returns true.
-    #[inline]
-    pub fn coalesce(&mut self, lpn: Lpn, host_bytes: u32, data: Option<&[u8]>) -> bool {
-        if !self.cfg.coalesce {
-            return false;
-        }
-        let Some(ppn) = self.map.get(lpn.0) else {
-            return false;
-        };
-        let Some(f) = self.open_frontier_of(ppn) else {
-            return false;
-        };
-        if self.is_gc_frontier(f) {
-            return false;
-        }
-        self.counters.bytes_host += u64::from(host_bytes);
-        self.counters.bytes_coalesced += u64::from(host_bytes);
-        if let (Some(media), Some(data)) = (&mut self.media, data) {
-            let (block, offset) = self.block_div.div_rem(ppn.0);
-            media.restage(block, offset, data);
-        }
-        true
     }
 
     /// Programs what `lpn` shares a program unit with, padded if need be; the die
@@ -143,7 +148,7 @@ impl Ftl {
     #[inline]
     pub(crate) fn open_frontier_of(&self, ppn: Ppn) -> Option<usize> {
         let (block, offset) = self.block_div.div_rem(ppn.0);
-        if self.blocks.state[block as usize] != BlockState::Open {
+        if self.blocks.state(block) != BlockState::Open {
             return None;
         }
         let f = self.blocks.frontier[block as usize] as usize;
@@ -198,7 +203,7 @@ impl Ftl {
             self.stage(ppn, lpn, payload);
         }
         self.map.set(lpn, ppn);
-        self.blocks.valid[block as usize] += 1;
+        self.blocks.add_valid(block, 1);
         self.dies[die].n_valid += 1;
         self.n_valid += 1;
         if full {
@@ -225,7 +230,7 @@ impl Ftl {
         self.finish_program_unit(f, self.die_of_block(fr.block), ready_ns, flash);
     }
 
-    fn finish_program_unit<F: Flash>(
+    pub(crate) fn finish_program_unit<F: Flash>(
         &mut self,
         f: usize,
         die: usize,
@@ -248,20 +253,20 @@ impl Ftl {
     }
 
     /// Gives frontier `f` a blank block.
-    fn open<F: Flash>(&mut self, f: usize, die: usize, ready_ns: u64, flash: &mut F) {
+    pub(crate) fn open<F: Flash>(&mut self, f: usize, die: usize, ready_ns: u64, flash: &mut F) {
         if !self.is_gc_frontier(f) {
             self.reclaim_until(die, 2, ready_ns, flash);
         }
         let block = self.dies[die].free.pop_front().expect("collection keeps a free block");
-        self.blocks.state[block as usize] = BlockState::Open;
+        self.blocks.set_state(block, BlockState::Open);
         self.blocks.frontier[block as usize] = f as u32;
         let pu_end = self.layout.units_per_pu;
         self.frontiers[f] = Frontier { block, pu_end, ..Frontier::CLOSED };
     }
 
     pub(crate) fn close(&mut self, block: u32, die: usize) {
-        self.blocks.state[block as usize] = BlockState::Closed;
-        self.victims.insert(die, block, self.blocks.valid[block as usize]);
+        self.blocks.set_state(block, BlockState::Closed);
+        self.victims.insert(die, block, self.blocks.valid(block));
         if self.cfg.victim == VictimPolicy::Fifo {
             self.dies[die].closed_order.push_back(block);
         }
@@ -271,13 +276,13 @@ impl Ftl {
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn, block: u32, die: usize) {
         self.map.invalidate(ppn);
-        let b = block as usize;
-        let valid = self.blocks.valid[b];
-        if self.blocks.state[b] == BlockState::Closed {
-            self.victims.decrement(die, block, valid);
+        if self.blocks.is_closed(block) {
+            self.victims.decrement(die, block, self.blocks.valid(block));
         }
-        self.blocks.valid[b] = valid - 1;
-        self.blocks.last_change[b] = self.seq + 1;
+        self.blocks.take_valid(block, 1);
+        if self.tracks_changes {
+            self.blocks.last_change[block as usize] = self.seq + 1;
+        }
         self.dies[die].n_valid -= 1;
         self.n_valid -= 1;
     }

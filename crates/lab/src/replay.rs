@@ -45,8 +45,8 @@ pub struct Replay<'a> {
     pub cpu_clock: Option<&'a dyn Fn() -> f64>,
 }
 
-/// Requests looked ahead, so that map entries are fetched in time.
-const LOOK_AHEAD: usize = 32;
+/// Requests handled together.
+const BATCH: usize = 32;
 
 /// Below this a resource is not what bounds throughput.
 const SATURATED: f64 = 0.6;
@@ -61,7 +61,7 @@ pub fn replay<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<
     let mut arrivals = Arrivals::new(spec.pace, start_ns);
     let mut run = Run::new(spec.policy.relation);
     while let Some(request) = requests.next(ssd)? {
-        let at_ns = arrivals.next(&request)?;
+        let at_ns = arrivals.next(request)?;
         let done_ns = run.carry_out(ssd, request, at_ns)?;
         arrivals.completed(done_ns);
     }
@@ -95,47 +95,74 @@ fn bottleneck(row: &Row, pace: Pace) -> &'static str {
     }
 }
 
-/// The next requests of a source, fetched and prefetched ahead of time.
+/// The next requests of a source, in batches. While one batch is carried out, the
+/// map entries of the next are fetched, and half-way the state of the places they
+/// name.
 struct LookAhead<'a, S> {
     source: S,
     fit: Option<&'a Fit>,
-    ring: [Option<Request>; LOOK_AHEAD],
+    batches: [[Request; BATCH]; 2],
+    n: [usize; 2],
+    /// Batch being carried out.
+    current: usize,
     at: usize,
-    /// Requests pulled before the first is handed out.
-    primed: bool,
     n_fitted: u64,
 }
 
 impl<'a, S: Source> LookAhead<'a, S> {
     fn new(source: S, fit: Option<&'a Fit>) -> Self {
-        Self { source, fit, ring: [None; LOOK_AHEAD], at: 0, primed: false, n_fitted: 0 }
+        let blank = Request::new(OpKind::Flush, Lba(0), 0);
+        // An empty batch that has ended: the first call moves on.
+        Self {
+            source,
+            fit,
+            batches: [[blank; BATCH]; 2],
+            n: [0; 2],
+            current: 0,
+            at: 0,
+            n_fitted: 0,
+        }
     }
 
     #[inline]
-    fn next(&mut self, ssd: &Ssd) -> Result<Option<Request>, LabError> {
-        if !self.primed {
-            self.primed = true;
-            for i in 0..LOOK_AHEAD {
-                self.ring[i] = self.pull(ssd)?;
+    fn next(&mut self, ssd: &Ssd) -> Result<Option<&Request>, LabError> {
+        if self.at == self.n[self.current] {
+            self.turn(ssd)?;
+            if self.n[self.current] == 0 {
+                return Ok(None);
             }
         }
-        let Some(request) = self.ring[self.at] else { return Ok(None) };
-        self.ring[self.at] = self.pull(ssd)?;
-        self.at = (self.at + 1) % LOOK_AHEAD;
-        if let Some(later) = &self.ring[(self.at + LOOK_AHEAD / 2) % LOOK_AHEAD] {
-            ssd.prefetch_place(later.lba);
+        if self.at == BATCH / 2 {
+            let next = 1 - self.current;
+            for r in &self.batches[next][..self.n[next]] {
+                ssd.prefetch_place(r.lba);
+            }
         }
-        Ok(Some(request))
+        self.at += 1;
+        Ok(Some(&self.batches[self.current][self.at - 1]))
     }
 
-    #[inline]
-    fn pull(&mut self, ssd: &Ssd) -> Result<Option<Request>, LabError> {
-        let Some(mut request) = self.source.next_request()? else { return Ok(None) };
-        if let Some(fit) = self.fit {
-            self.n_fitted += u64::from(fit.apply(&mut request)?);
+    /// Goes on with the next batch and fetches the one after.
+    fn turn(&mut self, ssd: &Ssd) -> Result<(), LabError> {
+        if self.n == [0; 2] {
+            self.fill(1 - self.current, ssd)?;
         }
-        ssd.prefetch_map(request.lba);
-        Ok(Some(request))
+        self.n[self.current] = 0;
+        self.current = 1 - self.current;
+        self.at = 0;
+        self.fill(1 - self.current, ssd)
+    }
+
+    fn fill(&mut self, batch: usize, ssd: &Ssd) -> Result<(), LabError> {
+        let n = self.source.next_batch(&mut self.batches[batch])?;
+        self.n[batch] = n;
+        for r in &mut self.batches[batch][..n] {
+            if let Some(fit) = self.fit {
+                self.n_fitted += u64::from(fit.apply(r)?);
+            }
+            ssd.prefetch_map(r.lba);
+        }
+        Ok(())
     }
 }
 
@@ -222,24 +249,30 @@ impl Run {
     }
 
     #[inline]
-    fn carry_out(&mut self, ssd: &mut Ssd, mut r: Request, at_ns: u64) -> Result<u64, LabError> {
+    fn carry_out(&mut self, ssd: &mut Ssd, r: &Request, at_ns: u64) -> Result<u64, LabError> {
         self.n += 1;
-        if self.relation != RelationPolicy::None && r.op == OpKind::Write {
-            self.relate(ssd, &mut r);
-        }
-        let done_ns = submit_split(ssd, &r, at_ns).map_err(|source| LabError::Command {
-            number: self.n,
-            what: format!("{:?} of {} sectors at {}", r.op, r.sectors, r.lba.0),
-            source,
-        })?;
+        let related;
+        let r = if self.relation != RelationPolicy::None && r.op == OpKind::Write {
+            related = self.relate(ssd, *r);
+            &related
+        } else {
+            r
+        };
+        let done_ns = submit_split(ssd, r, at_ns).map_err(|source| self.refused(r, source))?;
         let latency_ns = done_ns - at_ns;
         let bytes = u64::from(r.sectors) * flashwise_hint::SECTOR_BYTES;
         match r.op {
             OpKind::Read => {
                 self.reads.record(latency_ns);
                 self.read_bytes += bytes;
+                self.n_units += ssd.units_of(r.sectors);
             }
-            OpKind::Write | OpKind::WriteZeroes => {
+            OpKind::Write => {
+                self.writes.record(latency_ns);
+                self.write_bytes += bytes;
+                self.n_units += ssd.units_of(r.sectors);
+            }
+            OpKind::WriteZeroes => {
                 self.writes.record(latency_ns);
                 self.write_bytes += bytes;
             }
@@ -252,34 +285,35 @@ impl Run {
                 self.others.record(latency_ns);
             }
         }
-        if matches!(r.op, OpKind::Read | OpKind::Write) {
-            self.n_units += u64::from(r.sectors).div_ceil(ssd.sectors_per_unit());
-        }
         self.end_ns = self.end_ns.max(done_ns);
         self.digest.add(done_ns);
         Ok(done_ns)
     }
 
+    #[cold]
+    fn refused(&self, r: &Request, source: flashwise_ssd::CommandError) -> LabError {
+        let what = format!("{:?} of {} sectors at {}", r.op, r.sectors, r.lba.0);
+        LabError::Command { number: self.n, what, source }
+    }
+
     /// Takes the relation a request carries, or infers it from what is mapped.
-    fn relate(&mut self, ssd: &Ssd, r: &mut Request) {
+    fn relate(&mut self, ssd: &Ssd, mut r: Request) -> Request {
         if r.hint.relation != Relation::None {
             self.relations = Relations::Carried;
-            return;
+            return r;
         }
-        if self.relations == Relations::Carried {
-            return;
+        if self.relations == Relations::Carried || r.lba.0 >= ssd.capacity_sectors() {
+            return r;
         }
         self.relations = Relations::Inferred;
         let per_unit = ssd.sectors_per_unit();
         let mapped = |lba: u64| ssd.is_mapped(flashwise_ssd::Lpn((lba / per_unit) as u32));
-        if r.lba.0 >= ssd.capacity_sectors() {
-            return;
-        }
         if mapped(r.lba.0) {
             r.hint.relation = Relation::Overwrite;
         } else if r.lba.0 >= per_unit && mapped(r.lba.0 - per_unit) {
             r.hint.relation = Relation::Append { prev: Lba(r.lba.0 - per_unit) };
         }
+        r
     }
 
     fn row(&mut self, ssd: &Ssd, before: &SsdCounters, start_ns: u64) -> Row {

@@ -169,6 +169,8 @@ pub struct Nand {
     head_start_ns: Vec<u64>,
     dies: Vec<Die>,
     running: BinaryHeap<Reverse<Done>>,
+    /// No running operation ends before \[ns\].
+    next_end_ns: u64,
     serial: u64,
     sent_program_bytes: u64,
     wear: Vec<u32>,
@@ -190,6 +192,7 @@ impl Nand {
             head_start_ns: vec![u64::MAX; n_dies],
             dies: vec![Die::default(); n_dies],
             running: BinaryHeap::new(),
+            next_end_ns: u64::MAX,
             serial: 0,
             sent_program_bytes: 0,
             wear: vec![0; geo.n_blocks() as usize],
@@ -243,9 +246,15 @@ impl Nand {
     /// The next operation that ended by `now_ns`.
     #[inline]
     pub fn pop_done(&mut self, now_ns: u64) -> Option<Done> {
-        if self.running.peek()?.0.end_ns > now_ns {
+        if self.next_end_ns > now_ns {
             return None;
         }
+        let done = self.pop_done_now(now_ns);
+        self.next_end_ns = self.running.peek().map_or(u64::MAX, |r| r.0.end_ns);
+        done
+    }
+
+    fn pop_done_now(&mut self, now_ns: u64) -> Option<Done> {
         self.top().filter(|d| d.end_ns <= now_ns).inspect(|_| {
             self.running.pop();
         })
@@ -260,6 +269,7 @@ impl Nand {
             match self.top() {
                 Some(done) if done.end_ns <= start => {
                     self.running.pop();
+                    self.next_end_ns = self.running.peek().map_or(u64::MAX, |r| r.0.end_ns);
                     let current = &mut self.dies[done.die.0 as usize].current;
                     current.told |= current.serial == done.serial;
                     return Some(done);
@@ -573,6 +583,7 @@ impl Nand {
         };
         let done = Done { end_ns: end, serial, die, block: op.block, kind, start_ns: start };
         self.running.push(Reverse(done));
+        self.next_end_ns = self.next_end_ns.min(end);
     }
 
     fn count_program(&mut self, bytes: u32) {

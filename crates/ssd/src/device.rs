@@ -221,6 +221,12 @@ impl Ssd {
         1 << self.unit_shift
     }
 
+    /// Mapping units that so many sectors fill, the last perhaps in part.
+    #[inline]
+    pub fn units_of(&self, sectors: u32) -> u64 {
+        (u64::from(sectors) + self.sectors_per_unit() - 1) >> self.unit_shift
+    }
+
     /// Longest command \[sectors\].
     pub fn max_sectors(&self) -> u32 {
         self.max_sectors
@@ -514,14 +520,15 @@ impl Ssd {
                     Some(self.merge(lpn, sector & (per_unit - 1), part)?)
                 }
             };
-            let unit_data = merged.as_deref();
-            if !self.ftl.coalesce(lpn, host_bytes, unit_data) {
-                if !whole {
-                    at_ns = self.read_old(lpn, at_ns);
-                }
-                at_ns = self.admit(at_ns);
-                self.ftl.write_unit(&mut ctx, lpn, host_bytes, unit_data, at_ns, &mut self.nand);
+            if !whole && !self.ftl.will_coalesce(lpn) {
+                at_ns = self.read_old(lpn, at_ns);
             }
+            if self.buffer_used >= self.buffer_units {
+                at_ns = self.wait_for_buffer(at_ns);
+            }
+            let (data, flash) = (merged.as_deref(), &mut self.nand);
+            let placed = self.ftl.write_unit(&mut ctx, lpn, host_bytes, data, at_ns, flash);
+            self.buffer_used += u32::from(placed);
             sector += n;
         }
         if fua && !self.ftl.config().power_protected {
@@ -531,15 +538,6 @@ impl Ssd {
     }
 
     /// Waits until the buffer takes another unit.
-    #[inline]
-    fn admit(&mut self, at_ns: u64) -> u64 {
-        if self.buffer_used < self.buffer_units {
-            self.buffer_used += 1;
-            return at_ns;
-        }
-        self.wait_for_buffer(at_ns)
-    }
-
     fn wait_for_buffer(&mut self, mut at_ns: u64) -> u64 {
         self.buffer_waits += 1;
         while self.buffer_used >= self.buffer_units {
@@ -554,7 +552,6 @@ impl Ssd {
                 }
             }
         }
-        self.buffer_used += 1;
         at_ns
     }
 

@@ -69,11 +69,28 @@ impl Request {
 pub trait Source {
     /// The next request, or `None` at the end.
     fn next_request(&mut self) -> Result<Option<Request>, WorkloadError>;
+
+    /// Puts the next requests into `out`; how many. Fewer than asked for only at
+    /// the end. After an error what came before it in the batch is lost, so only
+    /// callers that give up on errors use this.
+    fn next_batch(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
+        for (n, slot) in out.iter_mut().enumerate() {
+            match self.next_request()? {
+                Some(request) => *slot = request,
+                None => return Ok(n),
+            }
+        }
+        Ok(out.len())
+    }
 }
 
 impl<S: Source + ?Sized> Source for Box<S> {
     fn next_request(&mut self) -> Result<Option<Request>, WorkloadError> {
         (**self).next_request()
+    }
+
+    fn next_batch(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
+        (**self).next_batch(out)
     }
 }
 

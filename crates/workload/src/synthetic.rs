@@ -238,6 +238,11 @@ impl Source for Synthetic {
         self.spend(1);
         Ok(Some(Request::new(op, lba, self.spec.block_sectors)))
     }
+
+    #[inline]
+    fn next_batch(&mut self, out: &mut [Request]) -> Result<usize, WorkloadError> {
+        Ok(self.fill(out))
+    }
 }
 
 #[cfg(test)]
