@@ -3,18 +3,18 @@
 //! Reads are answered at once and finally. Programs, copies and erases are queued
 //! per die ([`Flash`]) and *started* lazily: [`Nand::advance`] starts what the die
 //! could have begun before a moment, in order, so a read that arrives then waits
-//! for at most the operation in progress (or suspends it). What has started sits in
-//! one heap by end time until [`Nand::pop_done`] hands it out.
+//! for at most the operation in progress (or suspends it). What has started stays
+//! with its die until [`Nand::pop_done`] hands it out.
 //!
-//! Cost: about two dozen nanoseconds an operation; the heap holds at most the
-//! operations that run at one moment (one per die, more only where a completion in
-//! the future was already promised).
+//! Every die has one next event, the end of what runs or else the start of what
+//! waits; a winner tree over dies gives the earliest in O(1). There is no queue of
+//! events: an operation costs a few dozen nanoseconds.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::calendar::Calendar;
 use crate::geometry::{BlockId, CellMode, DieId, Geometry, PageInfo};
+use crate::min_tree::MinTree;
 use crate::timing::Timing;
 
 /// Where the FTL sends physical work. [`Nand`] queues it in virtual time,
@@ -81,7 +81,6 @@ pub enum DoneKind {
 pub struct Done {
     /// End \[ns\].
     pub end_ns: u64,
-    serial: u64,
     /// Die.
     pub die: DieId,
     /// Block.
@@ -133,7 +132,6 @@ struct Op {
 /// The program or erase a die worked on last, which a read may suspend.
 #[derive(Clone, Copy, Debug, Default)]
 struct Current {
-    serial: u64,
     start_ns: u64,
     end_ns: u64,
     /// Reads that interrupted it occupy the die until here.
@@ -147,7 +145,10 @@ struct Current {
 
 #[derive(Clone, Debug, Default)]
 struct Die {
+    /// Waiting, oldest first.
     queue: VecDeque<Op>,
+    /// Begun and not handed out, oldest first; the last is `current`.
+    running: VecDeque<Done>,
     current: Current,
     n_buffered_programs: u32,
     last_program_end_ns: u64,
@@ -168,10 +169,13 @@ pub struct Nand {
     /// Start of the oldest queued operation of a die \[ns\]; `u64::MAX`: none.
     head_start_ns: Vec<u64>,
     dies: Vec<Die>,
-    running: BinaryHeap<Reverse<Done>>,
-    /// No running operation ends before \[ns\].
+    /// End of what runs on each die, or else start of what waits \[ns\].
+    events: MinTree,
+    /// Nothing that runs ends before \[ns\].
     next_end_ns: u64,
-    serial: u64,
+    /// How far back a channel may be booked: the transfer of the next program unit
+    /// lies before its start where the part can take it in early \[ns\].
+    longest_program_transfer_ns: u64,
     sent_program_bytes: u64,
     wear: Vec<u32>,
     counters: Counters,
@@ -191,9 +195,9 @@ impl Nand {
             register_ns: vec![0; n_dies * n_slots as usize],
             head_start_ns: vec![u64::MAX; n_dies],
             dies: vec![Die::default(); n_dies],
-            running: BinaryHeap::new(),
+            events: MinTree::new(n_dies),
             next_end_ns: u64::MAX,
-            serial: 0,
+            longest_program_transfer_ns: 0,
             sent_program_bytes: 0,
             wear: vec![0; geo.n_blocks() as usize],
             counters: Counters::default(),
@@ -221,7 +225,7 @@ impl Nand {
         self.occupy(slot, start, free);
         self.register_ns[slot] = sent;
         if let Some((_, rest_ns)) = suspended_ns {
-            self.resume(r.die, free, rest_ns);
+            self.resume(r.die, at_ns, free, rest_ns);
         }
         self.update_head(r.die);
     }
@@ -240,24 +244,22 @@ impl Nand {
         for die in 0..self.dies.len() {
             self.advance(DieId(die as u16), now_ns);
         }
-        self.channels.iter_mut().for_each(|c| c.forget_before(now_ns));
+        let past_ns = now_ns.saturating_sub(self.longest_program_transfer_ns);
+        self.channels.iter_mut().for_each(|c| c.forget_before(past_ns));
     }
 
-    /// The next operation that ended by `now_ns`.
+    /// The next operation that ended by `now_ns`. Operations of one die come in
+    /// order.
     #[inline]
     pub fn pop_done(&mut self, now_ns: u64) -> Option<Done> {
-        if self.next_end_ns > now_ns {
-            return None;
-        }
-        let done = self.pop_done_now(now_ns);
-        self.next_end_ns = self.running.peek().map_or(u64::MAX, |r| r.0.end_ns);
-        done
+        if self.next_end_ns > now_ns { None } else { self.pop_ended(now_ns) }
     }
 
-    fn pop_done_now(&mut self, now_ns: u64) -> Option<Done> {
-        self.top().filter(|d| d.end_ns <= now_ns).inspect(|_| {
-            self.running.pop();
-        })
+    fn pop_ended(&mut self, now_ns: u64) -> Option<Done> {
+        let ends = self.dies.iter().map(|d| d.running.front().map_or(u64::MAX, |r| r.end_ns));
+        let (die, end_ns) = ends.enumerate().min_by_key(|&(_, end)| end)?;
+        self.next_end_ns = end_ns;
+        (end_ns != u64::MAX && end_ns <= now_ns).then(|| self.pop_running(die))
     }
 
     /// Runs the device forward to the end of the operation that ends next,
@@ -265,19 +267,25 @@ impl Nand {
     /// work is left.
     pub fn pop_next(&mut self) -> Option<Done> {
         loop {
-            let (die, start) = self.earliest_head();
-            match self.top() {
-                Some(done) if done.end_ns <= start => {
-                    self.running.pop();
-                    self.next_end_ns = self.running.peek().map_or(u64::MAX, |r| r.0.end_ns);
-                    let current = &mut self.dies[done.die.0 as usize].current;
-                    current.told |= current.serial == done.serial;
-                    return Some(done);
-                }
-                None if start == u64::MAX => return None,
-                _ => self.start_head(die),
+            let (die, at_ns) = self.events.min();
+            if at_ns == u64::MAX {
+                return None;
+            }
+            if self.dies[die].running.is_empty() {
+                self.start_head(DieId(die as u16));
+            } else {
+                return Some(self.pop_running(die));
             }
         }
+    }
+
+    fn pop_running(&mut self, die: usize) -> Done {
+        let d = &mut self.dies[die];
+        let done = d.running.pop_front().expect("only called where something runs");
+        // What was handed out has ended for good.
+        d.current.told |= d.running.is_empty();
+        self.update_event(die);
+        done
     }
 
     /// Starts the work of `die` up to its last program of buffered data and
@@ -287,7 +295,7 @@ impl Nand {
             self.start_head(die);
         }
         let d = &mut self.dies[die.0 as usize];
-        d.current.told = true;
+        d.current.told |= d.current.is_buffered;
         d.last_program_end_ns
     }
 
@@ -303,7 +311,7 @@ impl Nand {
     /// first, and forgets all that had not begun. Call [`Nand::advance_all`] and
     /// empty [`Nand::pop_done`] first.
     pub fn cut(&mut self, now_ns: u64) -> Vec<Done> {
-        let mut torn: Vec<Done> = self.running.drain().map(|r| r.0).collect();
+        let mut torn: Vec<Done> = self.dies.iter_mut().flat_map(|d| d.running.drain(..)).collect();
         torn.retain(|d| d.start_ns < now_ns);
         torn.sort_unstable();
         self.power_on();
@@ -329,12 +337,13 @@ impl Nand {
 
     /// Programs of `block` that have not ended: queued, then running.
     pub fn programs_pending(&self, die: DieId, block: BlockId) -> usize {
-        let queued = self.dies[die.0 as usize].queue.iter();
+        let d = &self.dies[die.0 as usize];
+        let queued = d.queue.iter();
         let queued =
             queued.filter(|op| op.block == block && matches!(op.kind, OpKind::Program { .. }));
-        let running = self.running.iter();
+        let running = d.running.iter();
         let running =
-            running.filter(|r| r.0.block == block && matches!(r.0.kind, DoneKind::Program { .. }));
+            running.filter(|r| r.block == block && matches!(r.kind, DoneKind::Program { .. }));
         queued.count() + running.count()
     }
 
@@ -393,6 +402,10 @@ impl Nand {
         self.free_ns[slots].iter().copied().max().unwrap_or(0)
     }
 
+    fn register_free_ns(&self, die: DieId) -> u64 {
+        self.register_ns[self.slots(die)].iter().copied().max().unwrap_or(0)
+    }
+
     fn occupy(&mut self, slot: usize, start: u64, end: u64) {
         self.counters.busy_plane_ns += end - start;
         self.free_ns[slot] = end;
@@ -444,49 +457,41 @@ impl Nand {
             .then_some((start, rest_ns))
     }
 
-    fn resume(&mut self, die: DieId, from_ns: u64, rest_ns: u64) {
-        self.counters.suspends += 1;
+    /// The work goes on at `from_ns`; `at_ns` is when the read arrived.
+    fn resume(&mut self, die: DieId, at_ns: u64, from_ns: u64, rest_ns: u64) {
         let end = from_ns + rest_ns;
         let slots = self.slots(die);
         self.free_ns[slots].fill(end);
         let d = &mut self.dies[usize::from(die.0)];
+        // A read that joins another does not interrupt again.
+        if at_ns >= d.current.resume_ns {
+            self.counters.suspends += 1;
+            d.current.n_suspends += 1;
+        }
         d.current.resume_ns = from_ns;
         d.current.end_ns = end;
-        d.current.n_suspends += 1;
         if d.current.is_buffered {
             d.last_program_end_ns = end;
         }
+        d.running.back_mut().expect("what is suspended runs").end_ns = end;
+        self.update_event(usize::from(die.0));
     }
 
-    /// The running operation that ends first, with ends that suspension moved.
+    /// The next event of a die changed.
     #[inline]
-    fn top(&mut self) -> Option<Done> {
-        loop {
-            let Reverse(done) = *self.running.peek()?;
-            let current = &self.dies[usize::from(done.die.0)].current;
-            if current.serial != done.serial || current.end_ns == done.end_ns {
-                return Some(done);
-            }
-            let end_ns = current.end_ns;
-            self.running.pop();
-            self.running.push(Reverse(Done { end_ns, ..done }));
-        }
-    }
-
-    #[inline]
-    fn earliest_head(&self) -> (DieId, u64) {
-        let mut best = (0, u64::MAX);
-        for (die, &start) in self.head_start_ns.iter().enumerate() {
-            if start < best.1 {
-                best = (die, start);
-            }
-        }
-        (DieId(best.0 as u16), best.1)
+    fn update_event(&mut self, die: usize) {
+        let event = match self.dies[die].running.front() {
+            Some(running) => running.end_ns,
+            None => self.head_start_ns[die],
+        };
+        self.events.set(die, event);
     }
 
     fn enqueue(&mut self, die: DieId, op: Op) {
         if let OpKind::Program { .. } = op.kind {
             self.sent_program_bytes += u64::from(op.bytes);
+            let transfer_ns = self.timing.transfer_ns(op.bytes);
+            self.longest_program_transfer_ns = self.longest_program_transfer_ns.max(transfer_ns);
         }
         let d = &mut self.dies[usize::from(die.0)];
         if let OpKind::Program { n_buffered: 1.. } = op.kind {
@@ -504,7 +509,11 @@ impl Nand {
             None => u64::MAX,
             Some(op) => op.ready_ns.max(self.head_free_ns(die, op)),
         };
-        self.head_start_ns[usize::from(die.0)] = start;
+        let die = usize::from(die.0);
+        self.head_start_ns[die] = start;
+        if self.dies[die].running.is_empty() {
+            self.events.set(die, start);
+        }
     }
 
     /// When the die can begin with `op`, were it ready.
@@ -512,9 +521,6 @@ impl Nand {
     fn head_free_ns(&self, die: DieId, op: &Op) -> u64 {
         match op.kind {
             OpKind::CopyRead => self.free_ns[self.slot(die, op.page.plane)],
-            OpKind::Program { .. } if self.timing.cache_program => {
-                self.die_free_ns(die).saturating_sub(self.timing.transfer_ns(op.bytes))
-            }
             OpKind::Program { .. } | OpKind::Erase => self.die_free_ns(die),
         }
     }
@@ -547,9 +553,14 @@ impl Nand {
 
     fn start_program(&mut self, die: DieId, op: &Op, start: u64, n_buffered: u16) {
         let channel = self.geo.channel_of(die) as usize;
-        let moved = self.channels[channel].book(start, self.timing.transfer_ns(op.bytes));
+        let transfer_ns = self.timing.transfer_ns(op.bytes);
+        // The page register may be taken before the array is free, but holds copied
+        // pages until they are out.
+        let early = if self.timing.cache_program { transfer_ns } else { 0 };
+        let from = op.ready_ns.max(start.saturating_sub(early)).max(self.register_free_ns(die));
+        let moved = self.channels[channel].book(from, transfer_ns);
         let program_ns = self.timing.cell(op.mode).program_ns[usize::from(op.page.ptype) & 3];
-        let array_start = moved.max(self.die_free_ns(die));
+        let array_start = moved.max(start);
         let busy_from = if self.timing.cache_program { array_start } else { start };
         let end = array_start + program_ns;
         self.count_program(op.bytes);
@@ -571,19 +582,17 @@ impl Nand {
         for slot in self.slots(die) {
             self.occupy(slot, start, end);
         }
-        self.serial += 1;
-        let serial = self.serial;
-        self.dies[usize::from(die.0)].current = Current {
-            serial,
+        let d = &mut self.dies[usize::from(die.0)];
+        d.current = Current {
             start_ns: start,
             end_ns: end,
             is_erase: kind == DoneKind::Erase,
             is_buffered: matches!(kind, DoneKind::Program { n_buffered: 1.. }),
             ..Current::default()
         };
-        let done = Done { end_ns: end, serial, die, block: op.block, kind, start_ns: start };
-        self.running.push(Reverse(done));
+        d.running.push_back(Done { end_ns: end, die, block: op.block, kind, start_ns: start });
         self.next_end_ns = self.next_end_ns.min(end);
+        self.update_event(usize::from(die.0));
     }
 
     fn count_program(&mut self, bytes: u32) {

@@ -20,6 +20,7 @@ mod calendar;
 mod engine;
 mod geometry;
 mod math;
+mod min_tree;
 mod timing;
 
 pub use calendar::Calendar;
