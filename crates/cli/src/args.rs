@@ -52,7 +52,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "N")]
     pub(crate) queue_depth: Option<u32>,
     /// Factor on the times of a trace (2: half the rate)
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", allow_negative_numbers = true)]
     pub(crate) time_scale: f64,
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]

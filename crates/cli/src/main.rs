@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Err(Failure::Work(e)) => (1, e),
         Err(Failure::Input(e)) => (2, e),
     };
-    output::message(&format!("error: {error:#}"));
+    // Every error names its cause in its own text.
+    output::message(&format!("error: {error}"));
     ExitCode::from(code)
 }

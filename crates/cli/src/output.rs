@@ -11,7 +11,7 @@ use crate::Failure;
 pub(crate) fn results(text: &str) -> Result<(), Failure> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        Err(e) => Err(Failure::Work(anyhow::Error::new(e).context("standard output"))),
+        Err(e) => Err(Failure::Work(anyhow::anyhow!("standard output: {e}"))),
         Ok(()) => Ok(()),
     }
 }

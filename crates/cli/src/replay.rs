@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         fill_what_is_read(&mut ssd, &work, fit.as_ref())?;
     }
     if let Some(path) = &args.save_drive {
-        ssd.save(path).map_err(Failure::input)?;
+        ssd.save(path).map_err(|e| Failure::Work(e.into()))?;
     }
     let mut rows = vec![];
     let mut drives = policies.iter().rev().skip(1).map(|_| ssd.clone()).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn open_device(args: &ReplayArgs) -> Result<Ssd, Failure> {
     let path = Path::new(&args.device);
     if is_saved_drive(path) {
         if !args.set.is_empty() {
-            let e = anyhow::anyhow!("--set cannot change a saved drive; age another one with it");
+            let e = anyhow!("--set cannot change a saved drive; age another one with it");
             return Err(Failure::Input(e));
         }
         return Ssd::load(path, Options::default()).map_err(Failure::input);
@@ -95,10 +95,9 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
 }
 
 fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
-    let gap_us = ssd.config().host.gap_us;
-    let gap_ns = (gap_us.max(0.0) * 1000.0).round() as u64;
+    let gap_ns = (ssd.config().host.gap_us * 1000.0).round() as u64;
     if !(args.time_scale.is_finite() && args.time_scale > 0.0) {
-        let e = anyhow::anyhow!("--time-scale {}: expected a positive factor", args.time_scale);
+        let e = anyhow!("--time-scale {}: expected a positive factor", args.time_scale);
         return Err(Failure::Input(e));
     }
     let queue_depth = match (args.queue_depth, work) {
@@ -107,7 +106,8 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
         (Some(n), _) => n,
     };
     if !(1..=65_535).contains(&queue_depth) {
-        let e = anyhow::anyhow!("--queue-depth {queue_depth}: expected 1 to 65535");
+        let key = if args.queue_depth.is_some() { "--queue-depth" } else { "iodepth" };
+        let e = anyhow!("{key} {queue_depth}: expected 1 to 65535");
         return Err(Failure::Input(e));
     }
     Ok(Pace::Closed { queue_depth, gap_ns })
@@ -116,10 +116,12 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
 /// A mapping of addresses, if the drive is too small for some.
 fn fit(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Option<Fit>, Failure> {
     let Work::Trace { summary, .. } = work else { return Ok(None) };
-    let fit = Fit::new(args.fit, summary, ssd.capacity_sectors(), ssd.sectors_per_unit())
-        .with_context(|| args.input.display().to_string())
-        .map_err(Failure::Input)?;
-    Ok((!fit.is_identity()).then_some(fit))
+    let capacity = ssd.capacity_sectors();
+    if summary.max_lba_end <= capacity {
+        return Ok(None);
+    }
+    let fit = Fit::new(args.fit, summary, capacity, ssd.sectors_per_unit());
+    fit.map(Some).map_err(|e| Failure::Input(anyhow!("{}: {e}", args.input.display())))
 }
 
 fn age(args: &ReplayArgs, ssd: &mut Ssd, loaded: bool) -> Option<Aging> {
@@ -197,7 +199,7 @@ fn workload_name(path: &Path) -> String {
 
 fn unsteady(a: &Aging) -> Failure {
     let spread = a.waf_spread_percent.map_or("unknown".to_owned(), |s| format!("{s:.1} %"));
-    Failure::Work(anyhow::anyhow!(
+    Failure::Work(anyhow!(
         "the drive did not reach a steady state within {:.1} drive writes: write amplification \
          still differed by {spread} between windows. Raise precondition.drive_writes_max, \
          precondition.window_drive_writes or precondition.tolerance_percent with --set, or start \
@@ -236,8 +238,8 @@ fn print(
     let mut text = format!("{} on {}\n", args.input.display(), args.device);
     text.push_str(&match aging {
         Some(a) => aged_line(a),
-        None if args.fresh => "drive: blank (--fresh)\n".to_owned(),
-        None => "drive: as saved\n".to_owned(),
+        None if is_saved_drive(Path::new(&args.device)) => "drive: as saved\n".to_owned(),
+        None => "drive: blank (--fresh)\n".to_owned(),
     });
     if fit.is_some() {
         text.push_str(&fitted_line(args, work));

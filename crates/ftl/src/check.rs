@@ -91,6 +91,9 @@ impl Ftl {
             if valid != d.n_valid {
                 return Err(format!("die {die} holds {valid} valid, counts {}", d.n_valid));
             }
+            if valid > self.die_limit {
+                return Err(format!("die {die} holds {valid} valid units of {}", self.die_limit));
+            }
             let listed = [
                 (BlockState::Free, d.free.len()),
                 (BlockState::Waiting, d.waiting.len()),

@@ -13,6 +13,9 @@ pub enum CodecError {
     /// The file could not be read or written to the end.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// Contents could not be read or written.
+    #[error(transparent)]
+    Contents(#[from] crate::media::StoreError),
     /// Not the section that comes next.
     #[error(
         "expected section {expected}, found {found}: the file is not a saved drive of this version or is damaged"

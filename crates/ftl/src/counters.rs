@@ -16,7 +16,8 @@ pub struct FtlCounters {
     pub bytes_fold: u64,
     /// Bytes of places left empty so that a program unit could be programmed.
     pub bytes_padding: u64,
-    /// Bytes rewritten because the host wrote part of a mapping unit.
+    /// The rest of mapping units that the host wrote in part: old contents, or
+    /// zeros where there were none.
     pub bytes_rmw: u64,
     /// Bytes of records of trimmed addresses.
     pub bytes_meta: u64,

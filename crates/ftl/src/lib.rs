@@ -13,7 +13,8 @@
 //! must be on the media before something may be erased; `media.rs` and
 //! `recover.rs` are what survives a power failure and how it is read back.
 //!
-//! Invariants (checked by [`Ftl::self_check`]):
+//! Invariants (all but the last are checked by [`Ftl::self_check`], the last by
+//! power cuts in the model test of the device):
 //! * the two maps are inverse where a place is valid; a block's valid count is the
 //!   popcount of its bits; each die's and the device's totals are their sums;
 //! * every block is in exactly one state, and closed blocks, no others, are in the
@@ -226,6 +227,11 @@ impl Ftl {
         let per_block = u64::from(self.layout.units_per_block);
         let open = self.frontiers.iter().filter(|f| f.is_open());
         self.n_free_blocks() * per_block + open.map(|f| per_block - u64::from(f.next)).sum::<u64>()
+    }
+
+    /// Places for units on all dies.
+    pub fn n_physical(&self) -> u64 {
+        u64::from(self.cfg.geo.n_blocks()) * u64::from(self.layout.units_per_block)
     }
 
     /// Mapped units.

@@ -129,7 +129,7 @@ mod tests {
                     v.insert(1, block, valid);
                     model.push((block, valid));
                 }
-                Some(i) if model[i].1 == 0 || x % 7 == 0 => {
+                Some(i) if model[i].1 == 0 || x.is_multiple_of(7) => {
                     v.remove(1, block, model[i].1);
                     model.remove(i);
                 }

@@ -26,14 +26,14 @@ pub enum Contents {
 }
 
 /// Reading or writing contents failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("contents at physical unit {ppn}: {source}")]
 pub struct StoreError {
     /// Place.
     pub ppn: u32,
     /// Why.
     #[source]
-    pub source: std::io::Error,
+    pub source: Arc<std::io::Error>,
 }
 
 /// Out-of-band data of one place.
@@ -95,6 +95,8 @@ pub struct Media {
     /// Trim records by place.
     records: BTreeMap<u32, Box<[u64]>>,
     staged: Vec<VecDeque<Staged>>,
+    /// The first access that failed; nothing after it can be trusted.
+    failure: Option<StoreError>,
 }
 
 impl Media {
@@ -113,7 +115,13 @@ impl Media {
             contents,
             records: BTreeMap::new(),
             staged: vec![VecDeque::new(); n_blocks as usize],
+            failure: None,
         }
+    }
+
+    /// The first access to the contents that failed.
+    pub fn failure(&self) -> Option<&StoreError> {
+        self.failure.as_ref()
     }
 
     /// Where contents are kept.
@@ -154,7 +162,9 @@ impl Media {
             let ppn = block * self.units_per_block + at;
             let crc = unit.body.checksum(unit.lpn, unit.seq);
             self.oob[ppn as usize] = Oob { lpn: unit.lpn, crc, seq: unit.seq };
-            self.store(block, at, unit.body);
+            if let Err(e) = self.store(block, at, unit.body) {
+                self.failure.get_or_insert(e);
+            }
             self.programmed[block as usize] += 1;
         }
     }
@@ -212,15 +222,26 @@ impl Media {
         Ok((body.checksum(oob.lpn, oob.seq) == oob.crc).then_some((oob, body)))
     }
 
-    /// Sequence number and body of a place, on the media or staged.
-    pub(crate) fn body(&self, block: u32, offset: u32, on_media: bool) -> (u64, Body) {
-        if on_media {
-            let oob = self.oob[(block * self.units_per_block + offset) as usize];
-            return (oob.seq, self.load(block, offset).unwrap_or_else(|e| panic!("{e}")));
+    /// Sequence number and body of a place, on the media or staged. A failure is
+    /// kept and reported with the command that caused the move.
+    pub(crate) fn body(&mut self, block: u32, offset: u32, on_media: bool) -> (u64, Body) {
+        if !on_media {
+            let unit = self.staged_unit(block, offset);
+            return (unit.seq, unit.body.clone());
         }
+        let seq = self.oob[(block * self.units_per_block + offset) as usize].seq;
+        match self.load(block, offset) {
+            Ok(body) => (seq, body),
+            Err(e) => {
+                self.failure.get_or_insert(e);
+                (seq, Body::None)
+            }
+        }
+    }
+
+    fn staged_unit(&self, block: u32, offset: u32) -> &Staged {
         let at = self.staged_at(block, offset).expect("a place is programmed or staged");
-        let unit = &self.staged[block as usize][at];
-        (unit.seq, unit.body.clone())
+        &self.staged[block as usize][at]
     }
 
     /// Copies the contents of a place; false if none are kept.
@@ -234,8 +255,11 @@ impl Media {
         if matches!(self.contents, Contents::None) {
             return Ok(false);
         }
-        let body =
-            if on_media { self.load(block, offset)? } else { self.body(block, offset, false).1 };
+        let body = if on_media {
+            self.load(block, offset)?
+        } else {
+            self.staged_unit(block, offset).body.clone()
+        };
         match body {
             Body::Data(d) => into.copy_from_slice(&d[..into.len()]),
             _ => into.fill(0),
@@ -253,16 +277,15 @@ impl Media {
         (queue[at].offset == offset).then_some(at)
     }
 
-    fn store(&mut self, block: u32, offset: u32, body: Body) {
+    fn store(&mut self, block: u32, offset: u32, body: Body) -> Result<(), StoreError> {
         let ppn = block * self.units_per_block + offset;
         match body {
             Body::Record(r) => {
                 self.records.insert(ppn, r);
+                Ok(())
             }
-            Body::None => {}
-            Body::Data(d) => self
-                .store_data(block, offset, &d)
-                .unwrap_or_else(|source| panic!("{}", StoreError { ppn, source })),
+            Body::None => Ok(()),
+            Body::Data(d) => self.store_data(block, offset, &d).map_err(|e| failed(ppn, e)),
         }
     }
 
@@ -305,7 +328,7 @@ impl Media {
                 let mut file = &**file;
                 file.seek(SeekFrom::Start(u64::from(ppn) * n as u64))
                     .and_then(|_| file.read_exact(&mut data))
-                    .map_err(|source| StoreError { ppn, source })?;
+                    .map_err(|e| failed(ppn, e))?;
                 Ok(Body::Data(data.into()))
             }
         }
@@ -329,6 +352,10 @@ impl Media {
     /// Puts contents back at a place, when a saved drive is loaded.
     pub(crate) fn restore_data(&mut self, ppn: u32, data: &[u8]) -> Result<(), StoreError> {
         let (block, offset) = (ppn / self.units_per_block, ppn % self.units_per_block);
-        self.store_data(block, offset, data).map_err(|source| StoreError { ppn, source })
+        self.store_data(block, offset, data).map_err(|e| failed(ppn, e))
     }
+}
+
+fn failed(ppn: u32, source: std::io::Error) -> StoreError {
+    StoreError { ppn, source: Arc::new(source) }
 }

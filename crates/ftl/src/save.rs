@@ -183,7 +183,7 @@ fn save_media(media: &Media, w: &mut Writer<'_>) -> Result<(), CodecError> {
         let mut data = vec![];
         for offset in 0..n {
             let read = media.read(block, offset, true, &mut unit);
-            if read.map_err(|e| CodecError::Io(e.source))? {
+            if read? {
                 data.extend_from_slice(&unit);
             }
         }
@@ -217,7 +217,7 @@ fn load_media(
         let first = block as u32 * units_per_block;
         for (i, unit) in data.chunks_exact(unit_bytes as usize).enumerate() {
             let put = media.restore_data(first + i as u32, unit);
-            put.map_err(|e| CodecError::Io(e.source))?;
+            put?;
         }
     }
     media.restore(oob, programmed, records);

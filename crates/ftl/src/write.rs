@@ -266,6 +266,10 @@ impl Ftl {
 
     pub(crate) fn close(&mut self, block: u32, die: usize) {
         self.blocks.set_state(block, BlockState::Closed);
+        if self.cfg.victim == VictimPolicy::CostBenefit {
+            // Its age counts from here, as its place in the list does.
+            self.blocks.last_change[block as usize] = self.seq;
+        }
         self.victims.insert(die, block, self.blocks.valid(block));
         if self.cfg.victim == VictimPolicy::Fifo {
             self.dies[die].closed_order.push_back(block);

@@ -3,8 +3,9 @@
 //! ([`FileEvent`]). Pure data, no dependencies: a trace reader, the FTL, the wire
 //! encoding and a live agent all speak it.
 //!
-//! Invariant: a hint changes *where* data goes, never *what* is stored. A wrong,
-//! stale or hostile hint may cost speed and nothing else.
+//! Invariant: a hint changes *where* data goes, never *what* is stored. A wrong or
+//! stale relation or class may cost speed and nothing else; a handle the device
+//! lacks is refused.
 
 mod file;
 mod write;

@@ -5,6 +5,7 @@
 //! depth 32, with timing, channels, write buffer and latency histograms on. Beside
 //! it runs a bare loop that only makes the same random touches of the same tables,
 //! which is what the machine allows at that moment: judge by the ratio.
+#![allow(clippy::print_stdout, reason = "a benchmark reports to the person who ran it")]
 
 use std::time::Instant;
 

@@ -41,7 +41,7 @@ pub struct Aging {
 pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> Aging {
     let cfg = ssd.config().precondition.clone();
     let n_logical = (ssd.capacity_sectors() / ssd.sectors_per_unit()) as u32;
-    let n_filled = (f64::from(n_logical) * cfg.occupancy.clamp(0.0, 1.0)).round() as u32;
+    let n_filled = (f64::from(n_logical) * cfg.occupancy).round() as u32;
     for lpn in 0..n_filled {
         ssd.fill_unit(Lpn(lpn));
     }
@@ -51,6 +51,7 @@ pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> 
         ..Aging::default()
     };
     if cfg.overwrite != "none" && n_filled > 0 {
+        let n_physical = ssd.ftl().n_physical();
         let window = (f64::from(n_logical) * cfg.window_drive_writes).ceil().max(1.0) as u64;
         let most = (f64::from(n_logical) * cfg.drive_writes_max) as u64;
         let tolerance = cfg.tolerance_percent;
@@ -62,8 +63,10 @@ pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> 
             aging.drive_writes = n as f64 / f64::from(n_logical);
             progress(aging.drive_writes);
             let spread = spread_percent(&wafs);
-            // The spare space must have been used up at least once.
-            if n >= u64::from(n_logical) && spread.is_some_and(|s| s <= tolerance) {
+            // Write amplification means something once every place has been used
+            // and what the filling laid out in order has been overwritten.
+            let used_up = u64::from(n_filled) + n >= n_physical && n >= u64::from(n_filled);
+            if used_up && spread.is_some_and(|s| s <= tolerance) {
                 break true;
             }
             if n >= most {
@@ -117,7 +120,7 @@ struct Overwriter {
 
 impl Overwriter {
     fn new(n_units: u32, seed: u64) -> Self {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5EED_0F_A6E5);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x05EE_D0FA_6E50);
         let ahead = std::array::from_fn(|_| draw(&mut rng, n_units));
         Self { rng, n_units, ahead, at: 0 }
     }

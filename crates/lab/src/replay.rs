@@ -317,18 +317,16 @@ impl Run {
     }
 
     fn row(&mut self, ssd: &Ssd, before: &SsdCounters, start_ns: u64) -> Row {
-        let now = ssd.counters();
-        let ftl = now.ftl.since(&before.ftl);
-        self.digest_counters(&now);
+        let c = ssd.counters().since(before);
+        let ftl = c.ftl;
+        self.digest_counters(&c);
         let elapsed_ns = (self.end_ns - start_ns).max(1);
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let mib_s = |bytes: u64| bytes as f64 / f64::from(1 << 20) / elapsed_s;
         let part = |busy_ns: u64, n: u64| (busy_ns as f64 / (elapsed_ns * n) as f64).min(1.0);
         let geo = ssd.nand().geometry();
-        let link_out = now.link_out_busy_ns - before.link_out_busy_ns;
-        let link_in = now.link_in_busy_ns - before.link_in_busy_ns;
-        let busy_plane_ns = now.nand.busy_plane_ns - before.nand.busy_plane_ns;
         let n_dies = f64::from(geo.n_dies());
+        let erase_max = ssd.nand().wear().iter().copied().max().unwrap_or(0);
         let fullest = ssd.ftl().die_valid().max().unwrap_or(0);
         let (r, w) = (&self.reads, &self.writes);
         let latencies = r.sum_ns() + w.sum_ns() + self.others.sum_ns();
@@ -362,18 +360,16 @@ impl Run {
             bytes_meta: ftl.bytes_meta,
             bytes_coalesced: ftl.bytes_coalesced,
             erases: ftl.erases,
-            erase_max: ssd.nand().wear().iter().copied().max().unwrap_or(0),
+            erase_max,
+            life_used: f64::from(erase_max) / ssd.config().flash.endurance as f64,
             gc_runs: ftl.gc_runs,
             free_blocks: ssd.ftl().n_free_blocks(),
-            die_collisions: now.nand.die_collisions - before.nand.die_collisions,
-            page_reads: now.nand.page_reads - before.nand.page_reads,
-            buffer_hits: now.buffer_hits - before.buffer_hits,
-            die_utilization: part(busy_plane_ns, ssd.nand().n_parallel_planes()),
-            channel_utilization: part(
-                now.channel_busy_ns - before.channel_busy_ns,
-                u64::from(geo.n_channels),
-            ),
-            link_utilization: part(link_out.max(link_in), 1),
+            die_collisions: c.nand.die_collisions,
+            page_reads: c.nand.page_reads,
+            buffer_hits: c.buffer_hits,
+            die_utilization: part(c.nand.busy_plane_ns, ssd.nand().n_parallel_planes()),
+            channel_utilization: part(c.channel_busy_ns, u64::from(geo.n_channels)),
+            link_utilization: part(c.link_out_busy_ns.max(c.link_in_busy_ns), 1),
             die_imbalance: f64::from(fullest) * n_dies / (ssd.ftl().n_valid() as f64).max(1.0),
             relations: self.relations,
             hints_yielded: ftl.hints_yielded,
@@ -418,7 +414,7 @@ fn submit_split(
     if r.sectors <= max || !matches!(r.op, OpKind::Read | OpKind::Write) {
         return ssd.submit(&command(r, r.lba, r.sectors), at_ns);
     }
-    // Pieces end at multiples of the limit, as a block layer cuts them.
+    // Cut from the start of the request, as a block layer cuts one.
     let (mut lba, end) = (r.lba.0, r.lba.0 + u64::from(r.sectors));
     let mut piece = *r;
     let mut done_ns = at_ns;

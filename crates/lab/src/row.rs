@@ -83,6 +83,8 @@ pub struct Row {
     pub erases: u64,
     /// Most erases of one block, over the life of the drive.
     pub erase_max: u32,
+    /// That number by the cycles a block is good for.
+    pub life_used: f64,
     /// Blocks chosen by garbage collection.
     pub gc_runs: u64,
     /// Free blocks at the end.

@@ -1,4 +1,6 @@
-//! Results against closed formulas and published figures.
+//! Results against closed formulas and published figures. Each prints what it
+//! found (`cargo test -p flashwise-lab --test physics -- --nocapture`).
+#![allow(clippy::print_stdout, reason = "figures for the documentation")]
 
 use flashwise_hint::{Lba, WriteHint};
 use flashwise_lab::{Pace, Policy, Replay, Row, precondition, replay};

@@ -106,10 +106,26 @@ pub struct Counters {
     pub program_bytes: u64,
     /// Block erases.
     pub erases: u64,
-    /// Programs and erases that a read interrupted.
+    /// Times a program or erase was interrupted (reads that join do not count).
     pub suspends: u64,
     /// Time that planes were busy, summed over planes \[ns\].
     pub busy_plane_ns: u64,
+}
+
+impl Counters {
+    /// What came since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            page_reads: self.page_reads - earlier.page_reads,
+            die_collisions: self.die_collisions - earlier.die_collisions,
+            copy_reads: self.copy_reads - earlier.copy_reads,
+            programs: self.programs - earlier.programs,
+            program_bytes: self.program_bytes - earlier.program_bytes,
+            erases: self.erases - earlier.erases,
+            suspends: self.suspends - earlier.suspends,
+            busy_plane_ns: self.busy_plane_ns - earlier.busy_plane_ns,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

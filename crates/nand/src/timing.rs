@@ -27,7 +27,8 @@ pub struct Timing {
     pub slc: CellTiming,
     /// Channel transfer \[ps per byte\].
     pub channel_ps_per_byte: u64,
-    /// Largest channel transfer before other transfers may interleave \[bytes\].
+    /// Largest piece of a read's channel transfer; other transfers may come between
+    /// pieces \[bytes\]. Programs move in one piece.
     pub channel_chunk_bytes: u32,
     /// A die can sense the next page while the last one is transferred. Without
     /// it a die stays busy until its transfer ends (the emulator of FAST'24).

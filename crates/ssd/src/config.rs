@@ -78,7 +78,7 @@ pub struct FlashConfig {
     pub endurance: u64,
     /// Channel rate \[MB/s\].
     pub channel_mb_s: f64,
-    /// Largest channel transfer before others may interleave \[KiB\].
+    /// Largest piece of a read's transfer; others may come between pieces \[KiB\].
     pub channel_chunk_kib: f64,
     /// Sense of the next page overlaps transfer of the last.
     pub cache_read: bool,
@@ -174,8 +174,6 @@ pub struct FtlKeys {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
-    /// Requests in flight in a closed loop.
-    pub queue_depth: u32,
     /// Largest command; longer requests are split \[KiB\].
     pub mdts_kib: f64,
     /// Host time between a completion and the next request of a closed loop \[us\].
@@ -199,7 +197,7 @@ pub struct PreconditionConfig {
 }
 
 /// Every key that can be set, in the order of a preset file.
-pub const KEYS: [&str; 53] = [
+pub const KEYS: [&str; 52] = [
     "name",
     "about",
     "geometry.channels",
@@ -245,7 +243,6 @@ pub const KEYS: [&str; 53] = [
     "ftl.gc_high_blocks",
     "ftl.idle_us",
     "ftl.yield_percent",
-    "host.queue_depth",
     "host.mdts_kib",
     "host.gap_us",
     "precondition.occupancy",
@@ -256,6 +253,30 @@ pub const KEYS: [&str; 53] = [
 ];
 
 impl DeviceConfig {
+    /// Checks the keys that no part of the device looks at when it is built.
+    pub(crate) fn check_use(&self) -> Result<(), PresetError> {
+        let (h, p) = (&self.host, &self.precondition);
+        ns("host.gap_us", h.gap_us)?;
+        choice("precondition.overwrite", &p.overwrite, &[("random", ()), ("none", ())])?;
+        let bounds = [
+            ("precondition.occupancy", p.occupancy, 0.0, 1.0),
+            ("precondition.tolerance_percent", p.tolerance_percent, 0.0, 100.0),
+            ("precondition.window_drive_writes", p.window_drive_writes, 1e-6, 1000.0),
+            ("precondition.drive_writes_max", p.drive_writes_max, 0.0, 1e6),
+        ];
+        for (key, value, min, max) in bounds {
+            if !(min..=max).contains(&value) {
+                return Err(PresetError::value(key, value, format!("{min} to {max}")));
+            }
+        }
+        let positive =
+            [("flash.endurance", self.flash.endurance), ("slc.endurance", self.slc.endurance)];
+        match positive.into_iter().find(|&(_, cycles)| cycles == 0) {
+            Some((key, _)) => Err(PresetError::value(key, 0.0, "at least 1 cycle".to_owned())),
+            None => Ok(()),
+        }
+    }
+
     /// Shape of the flash.
     pub fn geometry(&self) -> Result<Geometry, PresetError> {
         let g = &self.geometry;

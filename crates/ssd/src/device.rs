@@ -1,7 +1,7 @@
 //! Commands in, completion times out: the core loop of the simulator is
 //! [`Ssd::submit`].
 
-use flashwise_ftl::{Contents, Ftl, FtlCounters, Lpn, Place, RelationPolicy};
+use flashwise_ftl::{Contents, Ftl, FtlCounters, Lpn, Media, Place, RelationPolicy};
 use flashwise_hint::{Lba, Relation, SECTOR_BYTES, WriteHint};
 use flashwise_nand::{Calendar, Counters, DieId, Done, DoneKind, Instant, Nand, PageRead};
 
@@ -56,7 +56,7 @@ pub struct Options {
     /// Where contents are kept.
     pub contents: Contents,
     /// Keep out-of-band data even without contents, so that [`Ssd::power_cut`]
-    /// works.
+    /// works. A loaded drive has it if the saved one had.
     pub crash_recovery: bool,
 }
 
@@ -79,6 +79,22 @@ pub struct SsdCounters {
     pub buffer_hits: u64,
     /// Writes that waited for buffer space.
     pub buffer_waits: u64,
+}
+
+impl SsdCounters {
+    /// What came since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            ftl: self.ftl.since(&earlier.ftl),
+            nand: self.nand.since(&earlier.nand),
+            channel_busy_ns: self.channel_busy_ns - earlier.channel_busy_ns,
+            link_out_busy_ns: self.link_out_busy_ns - earlier.link_out_busy_ns,
+            link_in_busy_ns: self.link_in_busy_ns - earlier.link_in_busy_ns,
+            rmw_reads: self.rmw_reads - earlier.rmw_reads,
+            buffer_hits: self.buffer_hits - earlier.buffer_hits,
+            buffer_waits: self.buffer_waits - earlier.buffer_waits,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -157,10 +173,7 @@ impl Ssd {
             let expected = "at least 4 KiB and one mapping unit".to_owned();
             return Err(PresetError::value("host.mdts_kib", cfg.host.mdts_kib, expected));
         }
-        if cfg.host.queue_depth == 0 || cfg.host.queue_depth > 65_535 {
-            let value = f64::from(cfg.host.queue_depth);
-            return Err(PresetError::value("host.queue_depth", value, "1 to 65535".to_owned()));
-        }
+        cfg.check_use()?;
         Ok(Self {
             full_duplex: link.full_duplex,
             latencies,
@@ -200,7 +213,7 @@ impl Ssd {
     ) -> Result<u64, CommandError> {
         self.check(command)?;
         self.catch_up(now_ns);
-        Ok(match *command {
+        let done_ns = match *command {
             Command::Read { lba, sectors } => self.read(lba, sectors, now_ns),
             Command::Write { lba, sectors, fua, hint } => {
                 self.write(lba, sectors, fua, &hint, data, now_ns)?
@@ -208,7 +221,11 @@ impl Ssd {
             Command::Trim { lba, sectors } => self.trim(lba, sectors, now_ns),
             Command::WriteZeroes { lba, sectors } => self.write_zeroes(lba, sectors, now_ns)?,
             Command::Flush => self.flush(now_ns),
-        })
+        };
+        match self.ftl.media().and_then(Media::failure) {
+            Some(failure) => Err(failure.clone().into()),
+            None => Ok(done_ns),
+        }
     }
 
     /// Sectors the host sees.
@@ -520,11 +537,11 @@ impl Ssd {
                     Some(self.merge(lpn, sector & (per_unit - 1), part)?)
                 }
             };
-            if !whole && !self.ftl.will_coalesce(lpn) {
-                at_ns = self.read_old(lpn, at_ns);
-            }
             if self.buffer_used >= self.buffer_units {
                 at_ns = self.wait_for_buffer(at_ns);
+            }
+            if !whole && !self.ftl.will_coalesce(lpn) {
+                at_ns = self.read_old(lpn, at_ns);
             }
             let (data, flash) = (merged.as_deref(), &mut self.nand);
             let placed = self.ftl.write_unit(&mut ctx, lpn, host_bytes, data, at_ns, flash);
