@@ -411,8 +411,13 @@ fn submit_split(
     at_ns: u64,
 ) -> Result<u64, flashwise_ssd::CommandError> {
     let max = ssd.max_sectors();
-    if r.sectors <= max || !matches!(r.op, OpKind::Read | OpKind::Write) {
-        return ssd.submit(&command(r, r.lba, r.sectors), at_ns);
+    match r.op {
+        OpKind::Read if r.sectors <= max => return ssd.submit_read(r.lba, r.sectors, at_ns),
+        OpKind::Write if r.sectors <= max => {
+            return ssd.submit_write(r.lba, r.sectors, r.fua, &r.hint, at_ns);
+        }
+        OpKind::Read | OpKind::Write => {}
+        _ => return ssd.submit(&command(r, r.lba, r.sectors), at_ns),
     }
     // Cut from the start of the request, as a block layer cuts one.
     let (mut lba, end) = (r.lba.0, r.lba.0 + u64::from(r.sectors));

@@ -1,48 +1,43 @@
-//! The smallest of a few dozen keys that change one at a time: a winner tree in a
-//! flat array. A change costs one comparison per level, the smallest is at hand.
+//! The smallest of a few dozen keys that change one at a time: a tree of minima in a
+//! flat array. A change climbs only as far as it changes a minimum; the smallest is
+//! at hand, and whose it is takes one comparison per level.
 
-/// A winner tree over `u64` keys; of equal keys the lowest index wins.
+/// A tree of minima over `u64` keys; of equal keys the lowest index wins.
 #[derive(Clone, Debug)]
 pub(crate) struct MinTree {
-    /// Leaves (a power of two of them).
-    keys: Vec<u64>,
-    /// Winner below each inner node; the root is 1.
-    winners: Vec<u16>,
+    /// Node i holds the minimum of nodes 2i and 2i + 1; leaves are the upper half.
+    nodes: Vec<u64>,
 }
 
 impl MinTree {
     /// `n` keys, all at the maximum.
     pub(crate) fn new(n: usize) -> Self {
-        let n_leaves = n.next_power_of_two().max(2);
-        let mut tree = Self { keys: vec![u64::MAX; n_leaves], winners: vec![0; n_leaves] };
-        for node in (1..n_leaves).rev() {
-            tree.winners[node] = tree.winner_of(node);
-        }
-        tree
+        Self { nodes: vec![u64::MAX; 2 * n.next_power_of_two()] }
     }
 
     #[inline]
     pub(crate) fn set(&mut self, index: usize, key: u64) {
-        self.keys[index] = key;
-        let mut node = (index + self.keys.len()) / 2;
-        while node >= 1 {
-            self.winners[node] = self.winner_of(node);
+        let mut node = index + self.nodes.len() / 2;
+        self.nodes[node] = key;
+        while node > 1 {
             node /= 2;
+            let least = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
+            if self.nodes[node] == least {
+                return;
+            }
+            self.nodes[node] = least;
         }
     }
 
     #[inline]
     pub(crate) fn min(&self) -> (usize, u64) {
-        let winner = usize::from(self.winners[1]);
-        (winner, self.keys[winner])
-    }
-
-    #[inline]
-    fn winner_of(&self, node: usize) -> u16 {
-        let n = self.keys.len();
-        let of = |child: usize| if child >= n { (child - n) as u16 } else { self.winners[child] };
-        let (left, right) = (of(2 * node), of(2 * node + 1));
-        if self.keys[usize::from(right)] < self.keys[usize::from(left)] { right } else { left }
+        let n_leaves = self.nodes.len() / 2;
+        let least = self.nodes[1];
+        let mut node = 1;
+        while node < n_leaves {
+            node = 2 * node + usize::from(self.nodes[2 * node] != least);
+        }
+        (node - n_leaves, least)
     }
 }
 

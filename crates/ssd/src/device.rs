@@ -1,7 +1,7 @@
 //! Commands in, completion times out: the core loop of the simulator is
 //! [`Ssd::submit`].
 
-use flashwise_ftl::{Contents, Ftl, FtlCounters, Lpn, Media, Place, RelationPolicy};
+use flashwise_ftl::{Contents, Ftl, FtlCounters, Lpn, Media, Place, RelationPolicy, WriteContext};
 use flashwise_hint::{Lba, Relation, SECTOR_BYTES, WriteHint};
 use flashwise_nand::{Calendar, Counters, DieId, Done, DoneKind, Instant, Nand, PageRead};
 
@@ -205,6 +205,45 @@ impl Ssd {
         self.submit_with(command, None, now_ns)
     }
 
+    /// [`Ssd::submit`] of a read.
+    #[inline]
+    pub fn submit_read(
+        &mut self,
+        lba: Lba,
+        sectors: u32,
+        now_ns: u64,
+    ) -> Result<u64, CommandError> {
+        self.check_range(lba, sectors, self.max_sectors)?;
+        self.catch_up(now_ns);
+        let done_ns = self.read(lba, sectors, now_ns);
+        self.unless_failed(done_ns)
+    }
+
+    /// [`Ssd::submit`] of a write.
+    #[inline]
+    pub fn submit_write(
+        &mut self,
+        lba: Lba,
+        sectors: u32,
+        fua: bool,
+        hint: &WriteHint,
+        now_ns: u64,
+    ) -> Result<u64, CommandError> {
+        self.check_write(lba, sectors, hint)?;
+        self.catch_up(now_ns);
+        let done_ns = self.write(lba, sectors, fua, hint, None, now_ns)?;
+        self.unless_failed(done_ns)
+    }
+
+    /// The answer to a command, unless contents could not be read or written.
+    #[inline]
+    fn unless_failed(&self, done_ns: u64) -> Result<u64, CommandError> {
+        match self.ftl.media().and_then(Media::failure) {
+            Some(failure) => Err(failure.clone().into()),
+            None => Ok(done_ns),
+        }
+    }
+
     pub(crate) fn submit_with(
         &mut self,
         command: &Command,
@@ -222,10 +261,7 @@ impl Ssd {
             Command::WriteZeroes { lba, sectors } => self.write_zeroes(lba, sectors, now_ns)?,
             Command::Flush => self.flush(now_ns),
         };
-        match self.ftl.media().and_then(Media::failure) {
-            Some(failure) => Err(failure.clone().into()),
-            None => Ok(done_ns),
-        }
+        self.unless_failed(done_ns)
     }
 
     /// Sectors the host sees.
@@ -344,24 +380,29 @@ impl Ssd {
         Lpn((lba.0 >> self.unit_shift) as u32)
     }
 
-    #[inline]
     fn check(&self, command: &Command) -> Result<(), CommandError> {
-        let (lba, sectors, max) = match *command {
-            Command::Read { lba, sectors } => (lba, sectors, self.max_sectors),
-            Command::Write { lba, sectors, hint, .. } => {
-                let n_handles = self.ftl.config().n_handles;
-                if hint.handle.0 >= n_handles {
-                    let handle = hint.handle.0;
-                    return Err(CommandError::NoSuchHandle { handle, n_handles });
-                }
-                (lba, sectors, self.max_sectors)
-            }
+        match *command {
+            Command::Read { lba, sectors } => self.check_range(lba, sectors, self.max_sectors),
+            Command::Write { lba, sectors, hint, .. } => self.check_write(lba, sectors, &hint),
             // These move no data, so any length will do.
             Command::Trim { lba, sectors } | Command::WriteZeroes { lba, sectors } => {
-                (lba, sectors, u32::MAX)
+                self.check_range(lba, sectors, u32::MAX)
             }
-            Command::Flush => return Ok(()),
-        };
+            Command::Flush => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn check_write(&self, lba: Lba, sectors: u32, hint: &WriteHint) -> Result<(), CommandError> {
+        let n_handles = self.ftl.config().n_handles;
+        if hint.handle.0 >= n_handles {
+            return Err(CommandError::NoSuchHandle { handle: hint.handle.0, n_handles });
+        }
+        self.check_range(lba, sectors, self.max_sectors)
+    }
+
+    #[inline]
+    fn check_range(&self, lba: Lba, sectors: u32, max: u32) -> Result<(), CommandError> {
         let (first, capacity) = (lba.0, self.capacity_sectors());
         let end = first.saturating_add(u64::from(sectors));
         match () {
@@ -522,11 +563,15 @@ impl Ssd {
         };
         let mut ctx = self.ftl.begin_write(hint, prev);
         let per_unit = 1u64 << self.unit_shift;
+        if u64::from(sectors) == per_unit && lba.0 % per_unit == 0 && data.is_none() {
+            // By far the most common write: one whole unit.
+            at_ns = self.write_whole_unit(&mut ctx, self.lpn(lba), None, at_ns);
+            return Ok(if fua { self.force(lba, lba.0 + per_unit, at_ns) } else { at_ns });
+        }
         let (mut sector, end) = (lba.0, lba.0 + u64::from(sectors));
         while sector < end {
             let unit_end = (sector | (per_unit - 1)) + 1;
             let n = unit_end.min(end) - sector;
-            let whole = n == per_unit;
             let lpn = self.lpn(Lba(sector));
             let host_bytes = (n * SECTOR_BYTES) as u32;
             let merged = match data {
@@ -537,21 +582,51 @@ impl Ssd {
                     Some(self.merge(lpn, sector & (per_unit - 1), part)?)
                 }
             };
-            if self.buffer_used >= self.buffer_units {
-                at_ns = self.wait_for_buffer(at_ns);
-            }
-            if !whole && !self.ftl.will_coalesce(lpn) {
-                at_ns = self.read_old(lpn, at_ns);
-            }
-            let (data, flash) = (merged.as_deref(), &mut self.nand);
-            let placed = self.ftl.write_unit(&mut ctx, lpn, host_bytes, data, at_ns, flash);
-            self.buffer_used += u32::from(placed);
+            let data = merged.as_deref();
+            at_ns = if n == per_unit {
+                self.write_whole_unit(&mut ctx, lpn, data, at_ns)
+            } else {
+                self.write_part(&mut ctx, lpn, host_bytes, data, at_ns)
+            };
             sector += n;
         }
-        if fua && !self.ftl.config().power_protected {
-            at_ns = self.make_durable(lba, end, at_ns);
+        Ok(if fua { self.force(lba, end, at_ns) } else { at_ns })
+    }
+
+    #[inline]
+    fn write_whole_unit(
+        &mut self,
+        ctx: &mut WriteContext,
+        lpn: Lpn,
+        data: Option<&[u8]>,
+        mut at_ns: u64,
+    ) -> u64 {
+        if self.buffer_used >= self.buffer_units {
+            at_ns = self.wait_for_buffer(at_ns);
         }
-        Ok(at_ns)
+        let bytes = self.ftl.config().geo.unit_bytes;
+        let placed = self.ftl.write_unit(ctx, lpn, bytes, data, at_ns, &mut self.nand);
+        self.buffer_used += u32::from(placed);
+        at_ns
+    }
+
+    fn write_part(
+        &mut self,
+        ctx: &mut WriteContext,
+        lpn: Lpn,
+        host_bytes: u32,
+        data: Option<&[u8]>,
+        mut at_ns: u64,
+    ) -> u64 {
+        if self.buffer_used >= self.buffer_units {
+            at_ns = self.wait_for_buffer(at_ns);
+        }
+        if !self.ftl.will_coalesce(lpn) {
+            at_ns = self.read_old(lpn, at_ns);
+        }
+        let placed = self.ftl.write_unit(ctx, lpn, host_bytes, data, at_ns, &mut self.nand);
+        self.buffer_used += u32::from(placed);
+        at_ns
     }
 
     /// Waits until the buffer takes another unit.
@@ -586,8 +661,12 @@ impl Ssd {
         end_ns
     }
 
-    /// Programs the units of sectors `lba..end`; when that is done \[ns\].
-    fn make_durable(&mut self, lba: Lba, end: u64, at_ns: u64) -> u64 {
+    /// Force unit access: programs the units of sectors `lba..end`, unless the buffer
+    /// is as good; when that is done \[ns\].
+    fn force(&mut self, lba: Lba, end: u64, at_ns: u64) -> u64 {
+        if self.ftl.config().power_protected {
+            return at_ns;
+        }
         let mut done_ns = at_ns;
         for lpn in self.lpn(lba).0..=self.lpn(Lba(end - 1)).0 {
             if let Some(die) = self.ftl.program_now(Lpn(lpn), at_ns, &mut self.nand) {
