@@ -243,7 +243,9 @@ impl Nand {
         if let Some((_, rest_ns)) = suspended_ns {
             self.resume(r.die, at_ns, free, rest_ns);
         }
-        self.update_head(r.die);
+        if self.head_start_ns[usize::from(r.die.0)] != u64::MAX {
+            self.update_head(r.die);
+        }
     }
 
     /// Starts the queued work of `die` that could begin before `now_ns`.
