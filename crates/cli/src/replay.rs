@@ -22,7 +22,7 @@ use crate::output::{self, Progress};
 
 /// What is replayed.
 enum Work {
-    Trace { options: TraceOptions, summary: Summary, format: String },
+    Trace { options: TraceOptions, summary: Box<Summary>, format: String },
     Job { spec: SyntheticSpec },
 }
 
@@ -91,7 +91,7 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
     let mut notices = reader.notices();
     notices.extend(summary.implausible_span());
     let format = reader.format().to_string();
-    Ok((Work::Trace { options, summary, format }, notices))
+    Ok((Work::Trace { options, summary: Box::new(summary), format }, notices))
 }
 
 fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {

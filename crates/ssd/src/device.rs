@@ -563,7 +563,7 @@ impl Ssd {
         };
         let mut ctx = self.ftl.begin_write(hint, prev);
         let per_unit = 1u64 << self.unit_shift;
-        if u64::from(sectors) == per_unit && lba.0 % per_unit == 0 && data.is_none() {
+        if u64::from(sectors) == per_unit && lba.0.is_multiple_of(per_unit) && data.is_none() {
             // By far the most common write: one whole unit.
             at_ns = self.write_whole_unit(&mut ctx, self.lpn(lba), None, at_ns);
             return Ok(if fua { self.force(lba, lba.0 + per_unit, at_ns) } else { at_ns });
