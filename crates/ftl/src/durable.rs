@@ -25,6 +25,9 @@ pub(crate) struct TrimLog {
     pub(crate) dirty: BTreeSet<u32>,
     /// The oldest trim they lack.
     pub(crate) oldest_seq: u64,
+    /// When the records sent so far are programmed \[ns\]. They may have been sent
+    /// long before the flush that has to wait for them.
+    safe_ns: u64,
 }
 
 impl Ftl {
@@ -64,7 +67,7 @@ impl Ftl {
             return ready_ns;
         }
         self.pad_host(ready_ns, flash);
-        self.record_trims(ready_ns, flash)
+        self.record_trims(ready_ns, flash).max(self.trims.safe_ns)
     }
 
     fn pad_host<F: Flash>(&mut self, ready_ns: u64, flash: &mut F) {
@@ -118,6 +121,7 @@ impl Ftl {
             self.pad(f, ready_ns, flash);
             safe_ns = safe_ns.max(flash.settle(DieId(die as u16)));
         }
+        self.trims.safe_ns = self.trims.safe_ns.max(safe_ns);
         safe_ns
     }
 
