@@ -31,7 +31,8 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let mut ssd = open_device(args)?;
     let loaded = is_saved_drive(Path::new(&args.device));
     let (work, notices) = open_work(args, &ssd)?;
-    notices.iter().for_each(|n| output::message(&format!("note: {n}")));
+    let unused = unused_options(args, &work, loaded);
+    notices.iter().chain(&unused).for_each(|n| output::message(&format!("note: {n}")));
     let pace = pace(args, &ssd, &work)?;
     let fit = fit(args, &ssd, &work)?;
     let aging = age(args, &mut ssd, loaded);
@@ -52,6 +53,23 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         Some(a) if !a.steady => Err(unsteady(&a)),
         _ => Ok(()),
     }
+}
+
+/// Options that were given and change nothing.
+fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
+    let is_job = matches!(work, Work::Job { .. });
+    let unused = [
+        (args.time_scale != 1.0 && is_job, "--time-scale: a job has no arrival times"),
+        (
+            args.time_scale != 1.0 && !is_job && args.queue_depth.is_some(),
+            "--time-scale: with --queue-depth requests do not arrive at their times",
+        ),
+        (args.format.is_some() && is_job, "--format: the input is a fio job"),
+        (args.time_unit.is_some() && is_job, "--time-unit: a job has no arrival times"),
+        (args.fresh && loaded, "--fresh: the drive is used as it was saved, and nothing is filled"),
+    ];
+    let given = unused.into_iter().filter(|(given, _)| *given);
+    given.map(|(_, what)| format!("no effect of {what}")).collect()
 }
 
 fn policies(args: &ReplayArgs) -> Result<Vec<Policy>, Failure> {

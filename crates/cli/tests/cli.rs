@@ -181,6 +181,15 @@ fn bad_usage_is_refused_with_what_was_meant() {
 }
 
 #[test]
+fn options_without_effect_are_named() {
+    let args = ["replay", "examples/sqlite.trace", "--device", "tiny", "--fresh"];
+    let args = [&args[..], &["--queue-depth", "4", "--time-scale", "2"]].concat();
+    let out = flashwise(&args);
+    assert!(out.status.success());
+    assert!(text(&out.stderr).contains("no effect of --time-scale"), "{}", text(&out.stderr));
+}
+
+#[test]
 fn addresses_beyond_the_drive_are_fitted_or_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let far = file(&dir, "far.trace", b"0 0 800000000 8 0\n1000 0 16 8 0\n2000 0 800000000 8 1\n");
