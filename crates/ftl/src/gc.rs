@@ -223,6 +223,7 @@ impl Ftl {
             bits &= bits - 1;
             let lpn = self.map.lpn_at(from);
             debug_assert_eq!(self.map.get(lpn), Some(from));
+            let f = self.still_open(f, die);
             self.invalidate(from, block, die);
             self.append(f, die, lpn, Payload::Move(from), false, ready_ns, flash);
         }
@@ -245,6 +246,7 @@ impl Ftl {
         self.map.invalidate_bits(first, bits);
         self.blocks.take_valid(block, bits.count_ones());
         while bits != 0 {
+            let f = self.still_open(f, die);
             if !self.frontiers[f].is_open() {
                 self.open(f, die, ready_ns, flash);
             }
@@ -273,18 +275,28 @@ impl Ftl {
         }
     }
 
-    /// The block moved data goes to. Whole program units get their own while
-    /// blocks are not short.
+    /// `f`, or where its data goes on if its block was filled.
+    #[inline]
+    fn still_open(&self, f: usize, die: usize) -> usize {
+        if self.frontiers[f].is_open() { f } else { self.gc_target(die, self.is_for_wholes(f)) }
+    }
+
+    fn is_for_wholes(&self, f: usize) -> bool {
+        f >= self.gc_frontier(1, 0)
+    }
+
+    /// The block moved data goes to: whole program units and fragments each have
+    /// their own. Where one of the two is full and no block is free, they share what
+    /// is open; the reserve makes sure that there is enough of it.
     fn gc_target(&self, die: usize, whole: bool) -> usize {
         let (fragments, wholes) = (self.gc_frontier(0, die), self.gc_frontier(1, die));
-        let n_free = self.dies[die].free.len();
-        if whole && (self.frontiers[wholes].is_open() || n_free > 1) {
+        let has_block = !self.dies[die].free.is_empty();
+        if whole && (self.frontiers[wholes].is_open() || has_block) {
             return wholes;
         }
-        if self.frontiers[fragments].is_open() || n_free > 0 {
+        if self.frontiers[fragments].is_open() || has_block {
             return fragments;
         }
-        // Only right after a crash: use any block that is open.
         let handles = (0..self.cfg.n_handles).map(|h| self.host_frontier(h, die));
         let mut any = std::iter::once(wholes).chain(handles);
         any.find(|&f| self.frontiers[f].is_open()).expect("a die keeps room for collection")

@@ -334,6 +334,7 @@ impl Ssd {
         let end = self.nand.drain();
         self.apply_done(u64::MAX);
         self.now_ns = self.now_ns.max(end);
+        self.bring_dies_up_to_date(self.now_ns);
         self.now_ns
     }
 
@@ -423,13 +424,17 @@ impl Ssd {
             self.collect_while_idle(now_ns);
         }
         if self.n_since_sweep >= SWEEP_INTERVAL {
-            self.n_since_sweep = 0;
-            self.nand.advance_all(now_ns);
-            self.link_out.forget_before(now_ns);
-            self.link_in.forget_before(now_ns);
+            self.bring_dies_up_to_date(now_ns);
         }
         self.apply_done(now_ns);
         self.now_ns = now_ns;
+    }
+
+    fn bring_dies_up_to_date(&mut self, now_ns: u64) {
+        self.n_since_sweep = 0;
+        self.nand.advance_all(now_ns);
+        self.link_out.forget_before(now_ns);
+        self.link_in.forget_before(now_ns);
     }
 
     #[cold]
