@@ -89,12 +89,16 @@ impl Ftl {
     pub(crate) fn after_program_unit(&mut self, ctx: &mut WriteContext, die: usize) {
         match &mut ctx.rule {
             Rule::From(at) if usize::from(*at) == die => *at = self.die_after(die as u16),
-            _ => {
-                let cursor = usize::from(ctx.handle);
-                if usize::from(self.cursors[cursor]) == die {
-                    self.cursors[cursor] = self.die_after(die as u16);
-                }
-            }
+            _ => self.pass_cursor(usize::from(ctx.handle), die),
+        }
+    }
+
+    /// A program unit of `die` is finished: the round robin of the handle goes on if
+    /// it stood there.
+    #[inline]
+    pub(crate) fn pass_cursor(&mut self, handle: usize, die: usize) {
+        if usize::from(self.cursors[handle]) == die {
+            self.cursors[handle] = self.die_after(die as u16);
         }
     }
 

@@ -227,7 +227,12 @@ impl Ftl {
             self.counters.bytes_padding += u64::from(self.cfg.geo.unit_bytes);
         }
         self.frontiers[f].next = fr.pu_end;
-        self.finish_program_unit(f, self.die_of_block(fr.block), ready_ns, flash);
+        let die = self.die_of_block(fr.block);
+        self.finish_program_unit(f, die, ready_ns, flash);
+        if !self.is_gc_frontier(f) {
+            // The next unit goes to the next die, as after a full program unit.
+            self.pass_cursor(f / self.dies.len(), die);
+        }
     }
 
     pub(crate) fn finish_program_unit<F: Flash>(
