@@ -52,8 +52,8 @@ pub enum ConfigError {
     Impossible {
         /// Preset key.
         key: &'static str,
-        /// What it was set to.
-        value: u64,
+        /// What it was set to, in the unit of the key.
+        value: String,
         /// What would do.
         expected: String,
     },
@@ -85,6 +85,28 @@ pub enum ConfigError {
 }
 
 impl FtlConfig {
+    /// Blocks per die that the exported units need; see [`ConfigError::TooLittleSpace`].
+    fn blocks_needed(&self) -> u64 {
+        let layout = self.layout();
+        let (per_block, per_pu) =
+            (u64::from(layout.units_per_block), u64::from(layout.units_per_pu));
+        let n_dies = u64::from(self.geo.n_dies());
+        // One program unit more per die, for the rounding of a round robin.
+        let used = u64::from(self.n_logical) + u64::from(self.n_meta()) + n_dies * per_pu;
+        let least = used.div_ceil(per_block * n_dies) + u64::from(self.reserve_blocks());
+        if self.power_protected {
+            return least;
+        }
+        // Without power protection a collected block can cost a padded program
+        // unit: the mean victim has to gain more than that. The more blocks, the
+        // more of that, so the smallest number that holds is approached from below.
+        let mut needed = least;
+        while needed < least + (needed * per_pu).div_ceil(per_block) {
+            needed = least + (needed * per_pu).div_ceil(per_block);
+        }
+        needed
+    }
+
     /// Checks the configuration; an FTL built from a checked one never runs out
     /// of blocks.
     pub fn check(&self) -> Result<(), ConfigError> {
@@ -117,6 +139,8 @@ impl FtlConfig {
             ("geometry.planes", u64::from(geo.n_planes), 8),
             ("ftl.handles", u64::from(self.n_handles), 128),
             ("ftl.yield_percent", u64::from(self.yield_percent), 100),
+            ("ftl.gc_low_blocks", u64::from(self.gc_low_blocks), 1_000_000),
+            ("ftl.gc_high_blocks", u64::from(self.gc_high_blocks), 1_000_000),
         ];
         for (key, value, max) in bounds {
             if value > max {
@@ -125,11 +149,14 @@ impl FtlConfig {
         }
         let n_dies = u64::from(geo.n_channels) * u64::from(geo.n_dies_per_channel);
         if n_dies > 4096 {
-            return Err(impossible("geometry.dies_per_channel", n_dies, "at most 4096 dies"));
+            let most = 4096 / geo.n_channels;
+            let expected = format!("at most {most} on {} channels (4096 dies)", geo.n_channels);
+            let value = geo.n_dies_per_channel;
+            return Err(impossible("geometry.dies_per_channel", value, &expected));
         }
         if self.gc_high_blocks < self.gc_low_blocks || self.gc_low_blocks < 2 {
             let expected = "2 <= ftl.gc_low_blocks <= ftl.gc_high_blocks";
-            return Err(impossible("ftl.gc_low_blocks", self.gc_low_blocks.into(), expected));
+            return Err(impossible("ftl.gc_low_blocks", self.gc_low_blocks, expected));
         }
         Ok(())
     }
@@ -138,24 +165,27 @@ impl FtlConfig {
         let geo = &self.geo;
         if !(512..=65_536).contains(&geo.unit_bytes) || !geo.unit_bytes.is_power_of_two() {
             let expected = "a power of two from 512 bytes to 64 KiB";
-            return Err(impossible("ftl.unit_kib", geo.unit_bytes.into(), expected));
+            return Err(impossible("ftl.unit_kib", in_kib(geo.unit_bytes), expected));
         }
         if !geo.page_bytes.is_multiple_of(geo.unit_bytes) {
             let expected = format!("a multiple of the mapping unit ({} bytes)", geo.unit_bytes);
-            return Err(impossible("geometry.page_kib", geo.page_bytes.into(), &expected));
+            return Err(impossible("geometry.page_kib", in_kib(geo.page_bytes), &expected));
         }
         let rows = if self.order == PageOrder::OneShot { self.native.bits() } else { 1 };
         if !geo.n_pages_per_block.is_multiple_of(rows) {
             let expected = format!("a multiple of {rows} (bits programmed in one shot)");
-            let value = geo.n_pages_per_block.into();
+            let value = geo.n_pages_per_block;
             return Err(impossible("geometry.pages_per_block", value, &expected));
         }
         let per_block = u64::from(geo.n_pages_per_block)
             * u64::from(geo.n_planes)
             * u64::from(geo.units_per_page());
         if per_block > 32_767 {
-            let expected = "at most 32767 mapping units in a block of all planes";
-            return Err(impossible("geometry.pages_per_block", per_block, expected));
+            let most = 32_767 * u64::from(geo.n_pages_per_block) / per_block;
+            let expected =
+                format!("at most {most} here (32767 mapping units in a block of all planes)");
+            let value = geo.n_pages_per_block;
+            return Err(impossible("geometry.pages_per_block", value, &expected));
         }
         let units = u64::from(geo.n_channels)
             * u64::from(geo.n_dies_per_channel)
@@ -169,21 +199,15 @@ impl FtlConfig {
     }
 
     fn check_space(&self) -> Result<(), ConfigError> {
-        let per_block = u64::from(self.layout().units_per_block);
-        let n_dies = u64::from(self.geo.n_dies());
-        let reserve = u64::from(self.reserve_blocks());
-        let used = u64::from(self.n_logical) + u64::from(self.n_meta());
-        // One program unit more per die, for the rounding of a round robin.
-        let used = used + n_dies * u64::from(self.layout().units_per_pu);
-        let available = u64::from(self.geo.n_blocks_per_plane);
-        // Without power protection a collected block can cost a padded program
-        // unit: the mean victim has to gain more than that.
-        let per_pu = u64::from(self.layout().units_per_pu);
-        let padding =
-            if self.power_protected { 0 } else { (available * per_pu).div_ceil(per_block) };
-        let needed = used.div_ceil(per_block * n_dies) + reserve + padding;
+        let layout = self.layout();
+        if !self.power_protected && layout.units_per_pu == layout.units_per_block {
+            let expected = "more than one program unit in a block without power protection";
+            let value = self.geo.n_pages_per_block;
+            return Err(impossible("geometry.pages_per_block", value, expected));
+        }
+        let (needed, available) = (self.blocks_needed(), u64::from(self.geo.n_blocks_per_plane));
         if needed > available {
-            let n_logical = self.n_logical.into();
+            let (n_logical, reserve) = (self.n_logical.into(), self.reserve_blocks().into());
             return Err(ConfigError::TooLittleSpace { n_logical, needed, reserve, available });
         }
         Ok(())
@@ -220,6 +244,10 @@ impl FtlConfig {
     }
 }
 
-fn impossible(key: &'static str, value: u64, expected: &str) -> ConfigError {
-    ConfigError::Impossible { key, value, expected: expected.to_owned() }
+fn impossible(key: &'static str, value: impl ToString, expected: &str) -> ConfigError {
+    ConfigError::Impossible { key, value: value.to_string(), expected: expected.to_owned() }
+}
+
+fn in_kib(bytes: u32) -> f64 {
+    f64::from(bytes) / 1024.0
 }

@@ -43,7 +43,7 @@ impl Ftl {
     /// A program unit of the host went to `die`: move what that costs.
     #[inline]
     pub(crate) fn pace_gc<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) {
-        if self.dies[die].free.len() < self.cfg.gc_low_blocks as usize {
+        if self.n_blank_soon(die) < self.cfg.gc_low_blocks as usize {
             self.collect_some(die, ready_ns, flash);
         }
         if !self.dies[die].waiting.is_empty() {
@@ -56,7 +56,7 @@ impl Ftl {
     pub fn collect_idle<F: Flash>(&mut self, die: DieId, ready_ns: u64, flash: &mut F) -> bool {
         let die = usize::from(die.0);
         self.release_waiting(die, ready_ns, flash);
-        if self.dies[die].free.len() >= self.cfg.gc_high_blocks as usize {
+        if self.n_blank_soon(die) >= self.cfg.gc_high_blocks as usize {
             return false;
         }
         if !self.begin_job(die) {
@@ -65,6 +65,13 @@ impl Ftl {
         self.collect_program_unit(die, ready_ns, flash);
         self.end_job_if_empty(die, ready_ns, flash);
         true
+    }
+
+    /// Free blocks, and emptied ones that may not be erased yet: collecting more does
+    /// not make those come sooner.
+    #[inline]
+    fn n_blank_soon(&self, die: usize) -> usize {
+        self.dies[die].free.len() + self.dies[die].waiting.len()
     }
 
     /// Collects on `die` until it has `n` free blocks.

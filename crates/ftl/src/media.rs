@@ -139,7 +139,11 @@ impl Media {
     }
 
     /// Puts a unit in line for the program of its program unit.
-    pub(crate) fn stage(&mut self, block: u32, offset: u32, lpn: u32, seq: u64, body: Body) {
+    pub(crate) fn stage(&mut self, block: u32, offset: u32, lpn: u32, seq: u64, mut body: Body) {
+        // Where contents are kept, a write without data is one of zeros.
+        if body == Body::None && lpn != PAD && !matches!(self.contents, Contents::None) {
+            body = Body::Data(vec![0; self.unit_bytes as usize].into());
+        }
         self.staged[block as usize].push_back(Staged { offset, lpn, seq, body });
     }
 
@@ -265,6 +269,11 @@ impl Media {
             _ => into.fill(0),
         }
         Ok(true)
+    }
+
+    /// A programmed place holds padding.
+    pub(crate) fn is_pad(&self, block: u32, offset: u32) -> bool {
+        self.oob[(block * self.units_per_block + offset) as usize].lpn == PAD
     }
 
     /// Index in the queue of the block. A block can be erased and reused before

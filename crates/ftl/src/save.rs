@@ -182,10 +182,12 @@ fn save_media(media: &Media, w: &mut Writer<'_>) -> Result<(), CodecError> {
         let n = media.programmed()[block as usize];
         let mut data = vec![];
         for offset in 0..n {
-            let read = media.read(block, offset, true, &mut unit);
-            if read? {
-                data.extend_from_slice(&unit);
+            if media.is_pad(block, offset) {
+                unit.fill(0);
+            } else if !media.read(block, offset, true, &mut unit)? {
+                break;
             }
+            data.extend_from_slice(&unit);
         }
         debug_assert!(n <= units_per_block);
         w.words(b"DATA", &data)?;

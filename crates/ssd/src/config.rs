@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use flashwise_ftl::{FtlConfig, RelationPolicy, VictimPolicy};
+use flashwise_ftl::{ConfigError, FtlConfig, RelationPolicy, VictimPolicy};
 use flashwise_nand::{CellMode, CellTiming, Geometry, PageOrder, Timing};
 
 use crate::error::PresetError;
@@ -355,10 +355,41 @@ impl DeviceConfig {
             oob: false,
         };
         // With one exported unit this checks everything but the space.
-        cfg.check()?;
+        self.check_space(&cfg)?;
         cfg.n_logical = self.n_logical(&cfg)?;
-        cfg.check()?;
+        self.check_space(&cfg)?;
         Ok(cfg)
+    }
+
+    /// Checks the configuration; what is advised where space is short really works.
+    fn check_space(&self, cfg: &FtlConfig) -> Result<(), PresetError> {
+        match cfg.check() {
+            Ok(()) => Ok(()),
+            Err(ConfigError::TooLittleSpace { n_logical, reserve, available, needed }) => {
+                let needed = self.blocks_that_work(cfg).unwrap_or(needed);
+                let e = ConfigError::TooLittleSpace { n_logical, reserve, available, needed };
+                Err(e.into())
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Where the capacity follows from the blocks, more blocks need more again: the
+    /// first number that works.
+    fn blocks_that_work(&self, cfg: &FtlConfig) -> Option<u64> {
+        if self.ftl.capacity_mib != 0.0 {
+            return None;
+        }
+        let more = cfg.geo.n_blocks_per_plane + 1..cfg.geo.n_blocks_per_plane + 100_000;
+        let mut more = more.filter(|&n_blocks_per_plane| {
+            let geo = Geometry { n_blocks_per_plane, ..cfg.geo };
+            let mut larger = FtlConfig { geo, ..cfg.clone() };
+            self.n_logical(&larger).is_ok_and(|n_logical| {
+                larger.n_logical = n_logical;
+                larger.check().is_ok()
+            })
+        });
+        more.next().map(u64::from)
     }
 
     fn n_logical(&self, cfg: &FtlConfig) -> Result<u32, PresetError> {
@@ -369,12 +400,19 @@ impl DeviceConfig {
             let units = mib * units_per_mib as f64;
             let max = f64::from(u32::MAX - 2);
             if units < 1.0 || units > max {
-                let expected = format!("at most {:.0} MiB", max / units_per_mib as f64);
+                let expected = format!(
+                    "at least one mapping unit and at most {:.0} MiB",
+                    max / units_per_mib as f64
+                );
                 return Err(PresetError::value("ftl.capacity_mib", k.capacity_mib, expected));
             }
             return Ok(units as u32);
         }
-        if !(0.0..=100.0).contains(&k.over_provisioning) || k.over_provisioning == 0.0 {
+        if k.over_provisioning > 100.0 {
+            let expected = "at most 100 (spare space a hundred times the exported)".to_owned();
+            return Err(PresetError::value("ftl.over_provisioning", k.over_provisioning, expected));
+        }
+        if k.over_provisioning.is_nan() || k.over_provisioning <= 0.0 {
             let least = self.least_over_provisioning(cfg);
             let expected = format!(
                 "more than 0: garbage collection needs spare space; the smallest that works on \
@@ -453,7 +491,7 @@ pub(crate) fn ps_per_byte(key: &'static str, mb_s: f64) -> Result<u64, PresetErr
     if (1.0..=1e12).contains(&ps) {
         return Ok(ps as u64);
     }
-    Err(PresetError::value(key, mb_s, "a rate up to 1,000,000 MB/s".to_owned()))
+    Err(PresetError::value(key, mb_s, "0.000001 to 1000000 MB/s".to_owned()))
 }
 
 pub(crate) fn choice<T: Copy>(

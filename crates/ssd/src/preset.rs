@@ -79,6 +79,21 @@ fn line_of(text: &str, offset: usize) -> usize {
     text[..offset.min(text.len())].matches('\n').count() + 1
 }
 
+/// The line (from 1) on which a key of a file is set.
+fn line_of_key(text: &str, key: &str) -> Option<usize> {
+    let (section, last) = key.split_once('.').unwrap_or(("", key));
+    let mut current = "";
+    let at = text.lines().position(|line| {
+        let line = line.trim();
+        if let Some(head) = line.strip_prefix('[') {
+            current = head.split(']').next().unwrap_or("").trim();
+        }
+        let name = line.split('=').next().unwrap_or("").trim();
+        current == section && name == last
+    });
+    at.map(|l| l + 1)
+}
+
 fn check_keys(place: &str, text: &str, table: &toml::Table) -> Result<(), PresetError> {
     for (section, value) in table {
         let inner = value.as_table();
@@ -88,9 +103,8 @@ fn check_keys(place: &str, text: &str, table: &toml::Table) -> Result<(), Preset
         };
         for key in keys {
             if !KEYS.contains(&key.as_str()) {
-                let last = key.rsplit('.').next().unwrap_or(&key);
-                let at = text.lines().position(|l| l.trim_start().starts_with(last));
-                let place = at.map_or(place.to_owned(), |l| format!("{place}:{}", l + 1));
+                let line = line_of_key(text, &key);
+                let place = line.map_or(place.to_owned(), |l| format!("{place}:{l}"));
                 return Err(unknown(place, &key));
             }
         }

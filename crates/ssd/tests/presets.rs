@@ -108,7 +108,7 @@ fn impossible_shapes_are_refused_with_what_would_do() {
         refused(&[&set], &[&format!("geometry.{key} = 0"), "at least 1"]);
     }
     refused(&["geometry.page_kib=6"], &["geometry.page_kib", "multiple of the mapping unit"]);
-    refused(&["ftl.unit_kib=3"], &["ftl.unit_kib = 3072", "power of two"]);
+    refused(&["ftl.unit_kib=3"], &["ftl.unit_kib = 3:", "power of two"]);
     refused(&["ftl.unit_kib=128"], &["ftl.unit_kib", "64 KiB"]);
     refused(&["geometry.planes=9"], &["geometry.planes = 9", "at most 8"]);
     refused(&["geometry.pages_per_block=9000"], &["geometry.pages_per_block", "32767"]);
