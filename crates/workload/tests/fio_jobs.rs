@@ -181,3 +181,11 @@ fn past_findings_stay_fixed() {
         oracle::fio_job(text.as_bytes());
     }
 }
+
+#[test]
+fn a_variable_with_an_endless_name_is_named_in_short() {
+    let text = format!("[j]\nrw=${{{}}}\n", "\u{18}zee".repeat(2000));
+    let error = parse_fio_job(Path::new("a.fio"), text.as_bytes(), &|_| None).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with("a.fio:2:") && message.len() < 1000, "{message}");
+}

@@ -4,6 +4,7 @@
 
 use super::Amount;
 use crate::Distribution;
+use crate::names::excerpt;
 
 /// What a value should have been.
 pub(crate) type Expected = String;
@@ -100,7 +101,8 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
         match env(name) {
             Some(value) => out.push_str(&value),
             None => {
-                return Err(format!("the environment variable {} to be set", name.escape_debug()));
+                let name = excerpt(name.as_bytes());
+                return Err(format!("the environment variable {name} to be set"));
             }
         }
         if out.len() > MAX_VALUE_BYTES {
