@@ -377,7 +377,9 @@ impl DeviceConfig {
     /// Where the capacity follows from the blocks, more blocks need more again: the
     /// first number that works.
     fn blocks_that_work(&self, cfg: &FtlConfig) -> Option<u64> {
-        if self.ftl.capacity_mib != 0.0 {
+        // Without spare space (or with none that is a number) no number of blocks does.
+        let has_spare = self.ftl.over_provisioning > 0.0;
+        if self.ftl.capacity_mib != 0.0 || !has_spare {
             return None;
         }
         let more = cfg.geo.n_blocks_per_plane + 1..cfg.geo.n_blocks_per_plane + 100_000;

@@ -246,3 +246,15 @@ fn a_value_is_named_as_it_was_set() {
         assert!(message.contains(&format!("{key} = {value}:")), "{set}: {message}");
     }
 }
+
+#[test]
+fn too_few_blocks_and_no_spare_space_are_refused_at_once() {
+    let start = std::time::Instant::now();
+    for spare in ["0", "-1", "nan"] {
+        let spare = format!("ftl.over_provisioning={spare}");
+        let message = refused(&["geometry.blocks_per_plane=7", &spare]);
+        assert!(message.contains("ftl.over_provisioning"), "{message}");
+    }
+    let took = start.elapsed();
+    assert!(took.as_secs() < 5, "{took:?} for three messages");
+}
