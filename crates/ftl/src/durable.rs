@@ -195,7 +195,7 @@ impl Ftl {
     /// The open program unit of `f` holds an append up to `seq`.
     fn is_filling_since(&self, f: usize, seq: u64) -> bool {
         let fr = &self.frontiers[f];
-        let filling = fr.is_open() && fr.next + self.layout.units_per_pu != fr.pu_end;
+        let filling = fr.is_open() && !fr.is_between_units(self.layout.units_per_pu);
         filling && fr.first_seq <= seq
     }
 

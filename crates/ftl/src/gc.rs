@@ -258,7 +258,7 @@ impl Ftl {
                 self.open(f, die, ready_ns, flash);
             }
             let fr = &mut self.frontiers[f];
-            if fr.next + self.layout.units_per_pu == fr.pu_end {
+            if fr.is_between_units(self.layout.units_per_pu) {
                 fr.first_seq = self.seq + 1;
             }
             let n = bits.count_ones().min(fr.pu_end - fr.next);

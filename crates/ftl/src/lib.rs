@@ -5,8 +5,8 @@
 //! (handle or kind of collection, die); garbage collection works per die and
 //! keeps data on its die. Time is not known here: physical work goes to a
 //! [`Flash`], which queues it ([`flashwise_nand::Nand`]) or only counts it
-//! ([`flashwise_nand::Instant`]), and reports back through
-//! [`Ftl::on_programmed`] and [`Ftl::on_erased`].
+//! ([`flashwise_nand::Instant`]), and what ended is reported back through
+//! [`Ftl::on_done`].
 //!
 //! The write path starts in `write.rs` ([`Ftl::write_unit`]), asks `place.rs`
 //! which die, appends, and pays for collection in `gc.rs`; `durable.rs` holds what
@@ -19,8 +19,8 @@
 //!   popcount of its bits; each die's and the device's totals are their sums;
 //! * every block is in exactly one state, and closed blocks, no others, are in the
 //!   victim index under their valid count;
-//! * a die keeps at least one free block for collection, and holds at most its
-//!   blocks less the reserve in valid data, so collection always ends;
+//! * a die holds at most its blocks less the reserve in valid data, so collection
+//!   always has something to gain, and room for it in a free block or in open ones;
 //! * a block is erased only when everything that superseded its contents is on the
 //!   media or protected against power loss.
 //!
@@ -44,7 +44,7 @@ mod save;
 mod victims;
 mod write;
 
-use flashwise_nand::{BlockId, DieId, FastDiv, Flash, Layout, PageInfo, Ppn};
+use flashwise_nand::{BlockId, DieId, Done, DoneKind, FastDiv, Flash, Layout, PageInfo, Ppn};
 
 use blocks::{Blocks, DieBlocks};
 pub use codec::{CodecError, Reader, Writer};
@@ -182,9 +182,18 @@ impl Ftl {
         }
     }
 
+    /// Applies an operation that ended.
+    #[inline]
+    pub fn on_done(&mut self, done: &Done) {
+        match done.kind {
+            DoneKind::Program { .. } => self.on_programmed(done.die, done.block),
+            DoneKind::Erase => self.on_erased(done.block),
+        }
+    }
+
     /// A program of `block` ended.
     #[inline]
-    pub fn on_programmed(&mut self, die: DieId, block: BlockId) {
+    fn on_programmed(&mut self, die: DieId, block: BlockId) {
         if let Some(media) = &mut self.media {
             media.program_next(block.0, self.layout.units_per_pu);
         }
@@ -195,7 +204,7 @@ impl Ftl {
     }
 
     /// An erase of `block` ended.
-    pub fn on_erased(&mut self, block: BlockId) {
+    fn on_erased(&mut self, block: BlockId) {
         if let Some(media) = &mut self.media {
             media.erase(block.0);
         }

@@ -5,7 +5,7 @@
 //! trimmed. Blocks that end up empty are erased; blocks that were not full become
 //! open blocks again, as far as there are frontiers for them.
 
-use flashwise_nand::{BlockId, DieId, Done, DoneKind, Instant, Nand, Ppn};
+use flashwise_nand::{Done, DoneKind, Instant, Nand, Ppn};
 
 use crate::blocks::BlockState;
 use crate::media::{Body, Media, StoreError};
@@ -146,14 +146,6 @@ impl Ftl {
             self.blocks.set_state(block, BlockState::Open);
             self.blocks.frontier[block as usize] = f as u32;
             self.frontiers[f] = Frontier { block, next, pu_end, ..Frontier::CLOSED };
-        }
-    }
-
-    /// Applies an operation that ended.
-    pub fn on_done(&mut self, die: DieId, block: BlockId, kind: DoneKind) {
-        match kind {
-            DoneKind::Program { .. } => self.on_programmed(die, block),
-            DoneKind::Erase => self.on_erased(block),
         }
     }
 }

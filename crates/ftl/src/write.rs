@@ -30,6 +30,12 @@ impl Frontier {
     pub(crate) fn is_open(&self) -> bool {
         self.block != u32::MAX
     }
+
+    /// Nothing is in the program unit (of `units_per_pu`) to be filled next.
+    #[inline]
+    pub(crate) fn is_between_units(&self, units_per_pu: u32) -> bool {
+        self.next + units_per_pu == self.pu_end
+    }
 }
 
 /// What an appended unit carries.
@@ -193,7 +199,7 @@ impl Ftl {
         let fr = &mut self.frontiers[f];
         let block = fr.block;
         let ppn = Ppn(block * self.layout.units_per_block + fr.next);
-        if fr.next + self.layout.units_per_pu == fr.pu_end {
+        if fr.is_between_units(self.layout.units_per_pu) {
             fr.first_seq = self.seq;
         }
         fr.next += 1;
@@ -215,7 +221,7 @@ impl Ftl {
     /// Fills the open program unit of `f` with padding and programs it.
     pub(crate) fn pad<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
         let fr = self.frontiers[f];
-        if !fr.is_open() || fr.next + self.layout.units_per_pu == fr.pu_end {
+        if !fr.is_open() || fr.is_between_units(self.layout.units_per_pu) {
             return;
         }
         for offset in fr.next..fr.pu_end {

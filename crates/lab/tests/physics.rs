@@ -2,54 +2,13 @@
 //! found (`cargo test -p flashwise-lab --test physics -- --nocapture`).
 #![allow(clippy::print_stdout, reason = "figures for the documentation")]
 
+mod common;
+
+use common::{drive, greedy_waf, random, run};
 use flashwise_hint::{Lba, WriteHint};
-use flashwise_lab::{Pace, Policy, Replay, Row, precondition, replay};
-use flashwise_ssd::{Command, DeviceConfig, Options, Ssd};
+use flashwise_lab::precondition;
+use flashwise_ssd::{Command, Ssd};
 use flashwise_workload::{Distribution, OpKind, Request, Synthetic, SyntheticSpec};
-
-fn drive(preset: &str, sets: &[&str]) -> Ssd {
-    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let cfg = DeviceConfig::open(preset, &sets).expect("a preset that exists");
-    Ssd::new(cfg, Options::default()).expect("a device that can be built")
-}
-
-fn run(ssd: &mut Ssd, source: impl flashwise_workload::Source, queue_depth: u32) -> Row {
-    let policy = Policy::none();
-    let spec = Replay {
-        workload: "test",
-        policy: &policy,
-        pace: Pace::Closed { queue_depth, gap_ns: 0 },
-        fit: None,
-        cpu_clock: None,
-    };
-    replay(ssd, source, &spec).expect("the workload is valid")
-}
-
-fn random_writes(ssd: &Ssd, n: u64) -> Synthetic {
-    let spec = SyntheticSpec {
-        n_requests: Some(n),
-        ..SyntheticSpec::random_write(ssd.capacity_sectors(), 7)
-    };
-    Synthetic::new(spec).expect("a valid workload")
-}
-
-/// Lambert's W for -1/e <= x < 0, principal branch, by Halley's method.
-fn lambert_w(x: f64) -> f64 {
-    let mut w = if x < -0.3 { -1.0 + (2.0 * (1.0 + std::f64::consts::E * x)).sqrt() } else { x };
-    for _ in 0..60 {
-        let e = w.exp();
-        let f = w * e - x;
-        w -= f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
-    }
-    w
-}
-
-/// Write amplification of greedy collection under uniform random writes, for a
-/// device with `a` physical units for each logical one. Source: Desnoyers,
-/// "Analytic Models of SSD Write Performance", 2014; Hu et al., arXiv 1110.4245.
-fn greedy_waf(a: f64) -> f64 {
-    a / (a + lambert_w(-a * (-a).exp()))
-}
 
 #[test]
 fn the_formula_is_the_published_one() {
@@ -69,7 +28,7 @@ fn greedy_write_amplification_follows_the_formula() {
         let aging = precondition(&mut ssd, 1, |_| ());
         assert!(aging.steady, "{aging:?}");
         let n = ssd.capacity_sectors() / 8;
-        let source = random_writes(&ssd, n);
+        let source = random(&ssd, 0, n, 7);
         let row = run(&mut ssd, source, 32);
         // The formula's device has no reserve: blank places do not count.
         let ftl = ssd.ftl();

@@ -225,9 +225,6 @@ impl Nand {
     #[inline]
     pub fn read(&mut self, r: &PageRead, at_ns: u64, mut chunk: impl FnMut(u64, u32)) {
         self.advance(r.die, at_ns);
-        let cell = self.timing.cell(r.mode);
-        let times = if r.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
-        let sense_ns = times[r.page.ptype as usize & 3];
         let slot = self.slot(r.die, r.page.plane);
         let suspended_ns = self.suspend(r.die, slot, at_ns);
         let start = match suspended_ns {
@@ -236,10 +233,7 @@ impl Nand {
         };
         self.counters.page_reads += 1;
         self.counters.die_collisions += u64::from(start > at_ns);
-        let (sensed, sent) = self.sense(slot, start, sense_ns, r, &mut chunk);
-        let free = if self.timing.cache_read { sensed } else { sent };
-        self.occupy(slot, start, free);
-        self.register_ns[slot] = sent;
+        let free = self.sense(slot, start, r, &mut chunk);
         if let Some((_, rest_ns)) = suspended_ns {
             self.resume(r.die, at_ns, free, rest_ns);
         }
@@ -429,17 +423,18 @@ impl Nand {
         self.free_ns[slot] = end;
     }
 
-    /// Senses and transfers; returns (sensed, sent).
+    /// Senses and transfers; returns when the slot is free again \[ns\].
     #[inline]
     fn sense(
         &mut self,
         slot: usize,
         start: u64,
-        sense_ns: u64,
         r: &PageRead,
         chunk: &mut impl FnMut(u64, u32),
-    ) -> (u64, u64) {
-        let mut sensed = start + sense_ns;
+    ) -> u64 {
+        let cell = self.timing.cell(r.mode);
+        let times = if r.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
+        let mut sensed = start + times[usize::from(r.page.ptype) & 3];
         if self.timing.cache_read {
             // The data register must be empty before the sensed page moves into it.
             sensed = sensed.max(self.register_ns[slot]);
@@ -452,7 +447,10 @@ impl Nand {
             chunk(sent, n);
             left -= n;
         }
-        (sensed, sent)
+        let free = if self.timing.cache_read { sensed } else { sent };
+        self.occupy(slot, start, free);
+        self.register_ns[slot] = sent;
+        free
     }
 
     /// If the die is amid work that a read may interrupt: when the read can start,
@@ -557,15 +555,9 @@ impl Nand {
     }
 
     fn start_copy(&mut self, die: DieId, op: &Op, start: u64) {
-        let cell = self.timing.cell(op.mode);
-        let times = if op.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
-        let sense_ns = times[usize::from(op.page.ptype) & 3];
         let slot = self.slot(die, op.page.plane);
         let r = PageRead { die, mode: op.mode, page: op.page, bytes: op.bytes };
-        let (sensed, sent) = self.sense(slot, start, sense_ns, &r, &mut |_, _| ());
-        let free = if self.timing.cache_read { sensed } else { sent };
-        self.occupy(slot, start, free);
-        self.register_ns[slot] = sent;
+        self.sense(slot, start, &r, &mut |_, _| ());
         self.counters.copy_reads += 1;
     }
 

@@ -3,7 +3,7 @@
 use flashwise_ftl::{Contents, Lpn};
 use flashwise_hint::{Lba, SECTOR_BYTES, WriteHint};
 
-use crate::device::{Command, Ssd};
+use crate::device::Ssd;
 use crate::error::CommandError;
 
 impl Ssd {
@@ -18,7 +18,7 @@ impl Ssd {
     ) -> Result<u64, CommandError> {
         self.needs_contents()?;
         let sectors = whole_sectors(data.len())?;
-        self.submit_with(&Command::Write { lba, sectors, fua, hint }, Some(data), now_ns)
+        self.submit_data(lba, sectors, fua, &hint, Some(data), now_ns)
     }
 
     /// Reads whole sectors into `into`; unmapped ones are zeros. See
@@ -32,7 +32,7 @@ impl Ssd {
         self.needs_contents()?;
         let sectors = whole_sectors(into.len())?;
         // Data is what it was when the command came, wherever it moves meanwhile.
-        let done_ns = self.submit_with(&Command::Read { lba, sectors }, None, now_ns)?;
+        let done_ns = self.submit_read(lba, sectors, now_ns)?;
         self.copy_out(lba, into)?;
         Ok(done_ns)
     }

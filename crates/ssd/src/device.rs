@@ -202,7 +202,28 @@ impl Ssd {
     /// If `now_ns` lies before that of an earlier command.
     #[inline]
     pub fn submit(&mut self, command: &Command, now_ns: u64) -> Result<u64, CommandError> {
-        self.submit_with(command, None, now_ns)
+        let done_ns = match *command {
+            Command::Read { lba, sectors } => return self.submit_read(lba, sectors, now_ns),
+            Command::Write { lba, sectors, fua, hint } => {
+                return self.submit_write(lba, sectors, fua, &hint, now_ns);
+            }
+            // Trims and zeroes move no data, so any length will do.
+            Command::Trim { lba, sectors } => {
+                self.check_range(lba, sectors, u32::MAX)?;
+                self.catch_up(now_ns);
+                self.trim(lba, sectors, now_ns)
+            }
+            Command::WriteZeroes { lba, sectors } => {
+                self.check_range(lba, sectors, u32::MAX)?;
+                self.catch_up(now_ns);
+                self.write_zeroes(lba, sectors, now_ns)?
+            }
+            Command::Flush => {
+                self.catch_up(now_ns);
+                self.flush(now_ns)
+            }
+        };
+        self.unless_failed(done_ns)
     }
 
     /// [`Ssd::submit`] of a read.
@@ -229,9 +250,27 @@ impl Ssd {
         hint: &WriteHint,
         now_ns: u64,
     ) -> Result<u64, CommandError> {
-        self.check_write(lba, sectors, hint)?;
+        self.submit_data(lba, sectors, fua, hint, None, now_ns)
+    }
+
+    /// A write, with its data where contents are kept.
+    #[inline]
+    pub(crate) fn submit_data(
+        &mut self,
+        lba: Lba,
+        sectors: u32,
+        fua: bool,
+        hint: &WriteHint,
+        data: Option<&[u8]>,
+        now_ns: u64,
+    ) -> Result<u64, CommandError> {
+        let n_handles = self.ftl.config().n_handles;
+        if hint.handle.0 >= n_handles {
+            return Err(CommandError::NoSuchHandle { handle: hint.handle.0, n_handles });
+        }
+        self.check_range(lba, sectors, self.max_sectors)?;
         self.catch_up(now_ns);
-        let done_ns = self.write(lba, sectors, fua, hint, None, now_ns)?;
+        let done_ns = self.write(lba, sectors, fua, hint, data, now_ns)?;
         self.unless_failed(done_ns)
     }
 
@@ -242,26 +281,6 @@ impl Ssd {
             Some(failure) => Err(failure.clone().into()),
             None => Ok(done_ns),
         }
-    }
-
-    pub(crate) fn submit_with(
-        &mut self,
-        command: &Command,
-        data: Option<&[u8]>,
-        now_ns: u64,
-    ) -> Result<u64, CommandError> {
-        self.check(command)?;
-        self.catch_up(now_ns);
-        let done_ns = match *command {
-            Command::Read { lba, sectors } => self.read(lba, sectors, now_ns),
-            Command::Write { lba, sectors, fua, hint } => {
-                self.write(lba, sectors, fua, &hint, data, now_ns)?
-            }
-            Command::Trim { lba, sectors } => self.trim(lba, sectors, now_ns),
-            Command::WriteZeroes { lba, sectors } => self.write_zeroes(lba, sectors, now_ns)?,
-            Command::Flush => self.flush(now_ns),
-        };
-        self.unless_failed(done_ns)
     }
 
     /// Sectors the host sees.
@@ -381,27 +400,6 @@ impl Ssd {
         Lpn((lba.0 >> self.unit_shift) as u32)
     }
 
-    fn check(&self, command: &Command) -> Result<(), CommandError> {
-        match *command {
-            Command::Read { lba, sectors } => self.check_range(lba, sectors, self.max_sectors),
-            Command::Write { lba, sectors, hint, .. } => self.check_write(lba, sectors, &hint),
-            // These move no data, so any length will do.
-            Command::Trim { lba, sectors } | Command::WriteZeroes { lba, sectors } => {
-                self.check_range(lba, sectors, u32::MAX)
-            }
-            Command::Flush => Ok(()),
-        }
-    }
-
-    #[inline]
-    fn check_write(&self, lba: Lba, sectors: u32, hint: &WriteHint) -> Result<(), CommandError> {
-        let n_handles = self.ftl.config().n_handles;
-        if hint.handle.0 >= n_handles {
-            return Err(CommandError::NoSuchHandle { handle: hint.handle.0, n_handles });
-        }
-        self.check_range(lba, sectors, self.max_sectors)
-    }
-
     #[inline]
     fn check_range(&self, lba: Lba, sectors: u32, max: u32) -> Result<(), CommandError> {
         let (first, capacity) = (lba.0, self.capacity_sectors());
@@ -465,7 +463,7 @@ impl Ssd {
 
     #[inline]
     fn apply(&mut self, done: &Done) {
-        self.ftl.on_done(done.die, done.block, done.kind);
+        self.ftl.on_done(done);
         if let DoneKind::Program { n_buffered } = done.kind {
             self.buffer_used -= u32::from(n_buffered);
         }
@@ -531,20 +529,28 @@ impl Ssd {
     /// in several planes, where the die senses as a whole) share a sense.
     #[inline]
     fn add_sense(&self, reads: &mut Vec<Sense>, place: &Place) {
-        let unit_bytes = self.ftl.config().geo.unit_bytes;
         let page_key = if self.nand.timing().independent_plane_reads {
             place.page_idx
         } else {
             place.page_idx - u32::from(place.page.plane)
         };
         let key = (place.block.0, page_key);
-        if let Some(same) = reads.iter_mut().rev().find(|s| s.key == key) {
-            same.page.bytes += unit_bytes;
-            return;
+        let page = self.page_read(place);
+        match reads.iter_mut().rev().find(|s| s.key == key) {
+            Some(same) => same.page.bytes += page.bytes,
+            None => reads.push(Sense { key, page }),
         }
-        let mode = self.ftl.layout().mode;
-        let page = PageRead { die: place.die, mode, page: place.page, bytes: unit_bytes };
-        reads.push(Sense { key, page });
+    }
+
+    /// The read of one unit.
+    #[inline]
+    fn page_read(&self, place: &Place) -> PageRead {
+        PageRead {
+            die: place.die,
+            mode: self.ftl.layout().mode,
+            page: place.page,
+            bytes: self.ftl.config().geo.unit_bytes,
+        }
     }
 
     fn write(
@@ -567,10 +573,10 @@ impl Ssd {
             _ => None,
         };
         let mut ctx = self.ftl.begin_write(hint, prev);
-        let per_unit = 1u64 << self.unit_shift;
+        let per_unit = self.sectors_per_unit();
         if u64::from(sectors) == per_unit && lba.0.is_multiple_of(per_unit) && data.is_none() {
             // By far the most common write: one whole unit.
-            at_ns = self.write_whole_unit(&mut ctx, self.lpn(lba), None, at_ns);
+            at_ns = self.write_unit(&mut ctx, self.lpn(lba), bytes, None, at_ns);
             return Ok(if fua { self.force(lba, lba.0 + per_unit, at_ns) } else { at_ns });
         }
         let (mut sector, end) = (lba.0, lba.0 + u64::from(sectors));
@@ -587,35 +593,15 @@ impl Ssd {
                     Some(self.merge(lpn, sector & (per_unit - 1), part)?)
                 }
             };
-            let data = merged.as_deref();
-            at_ns = if n == per_unit {
-                self.write_whole_unit(&mut ctx, lpn, data, at_ns)
-            } else {
-                self.write_part(&mut ctx, lpn, host_bytes, data, at_ns)
-            };
+            at_ns = self.write_unit(&mut ctx, lpn, host_bytes, merged.as_deref(), at_ns);
             sector += n;
         }
         Ok(if fua { self.force(lba, end, at_ns) } else { at_ns })
     }
 
+    /// Writes `host_bytes` of one unit; when it is in the buffer \[ns\].
     #[inline]
-    fn write_whole_unit(
-        &mut self,
-        ctx: &mut WriteContext,
-        lpn: Lpn,
-        data: Option<&[u8]>,
-        mut at_ns: u64,
-    ) -> u64 {
-        if self.buffer_used >= self.buffer_units {
-            at_ns = self.wait_for_buffer(at_ns);
-        }
-        let bytes = self.ftl.config().geo.unit_bytes;
-        let placed = self.ftl.write_unit(ctx, lpn, bytes, data, at_ns, &mut self.nand);
-        self.buffer_used += u32::from(placed);
-        at_ns
-    }
-
-    fn write_part(
+    fn write_unit(
         &mut self,
         ctx: &mut WriteContext,
         lpn: Lpn,
@@ -626,7 +612,7 @@ impl Ssd {
         if self.buffer_used >= self.buffer_units {
             at_ns = self.wait_for_buffer(at_ns);
         }
-        if !self.ftl.will_coalesce(lpn) {
+        if host_bytes < self.ftl.config().geo.unit_bytes && !self.ftl.will_coalesce(lpn) {
             at_ns = self.read_old(lpn, at_ns);
         }
         let placed = self.ftl.write_unit(ctx, lpn, host_bytes, data, at_ns, &mut self.nand);
@@ -658,11 +644,8 @@ impl Ssd {
             return at_ns;
         };
         self.rmw_reads += 1;
-        let bytes = self.ftl.config().geo.unit_bytes;
-        let mode = self.ftl.layout().mode;
-        let page = PageRead { die: place.die, mode, page: place.page, bytes };
         let mut end_ns = at_ns;
-        self.nand.read(&page, at_ns, |end, _| end_ns = end_ns.max(end));
+        self.nand.read(&self.page_read(&place), at_ns, |end, _| end_ns = end_ns.max(end));
         end_ns
     }
 
@@ -694,7 +677,7 @@ impl Ssd {
     }
 
     fn trim(&mut self, lba: Lba, sectors: u32, now_ns: u64) -> u64 {
-        let per_unit = 1u64 << self.unit_shift;
+        let per_unit = self.sectors_per_unit();
         let first = lba.0.div_ceil(per_unit) as u32;
         let end = ((lba.0 + u64::from(sectors)) / per_unit) as u32;
         if first < end {
@@ -705,7 +688,7 @@ impl Ssd {
 
     /// Whole units are unmapped, the edges written.
     fn write_zeroes(&mut self, lba: Lba, sectors: u32, now_ns: u64) -> Result<u64, CommandError> {
-        let per_unit = 1u64 << self.unit_shift;
+        let per_unit = self.sectors_per_unit();
         let end = lba.0 + u64::from(sectors);
         let (inner, inner_end) = (lba.0.div_ceil(per_unit) * per_unit, end / per_unit * per_unit);
         let mut done_ns = self.trim(lba, sectors, now_ns);

@@ -2,13 +2,10 @@
 //! line of a file, and advice that works when it is followed. And that no number at
 //! all, however odd, ends in a panic.
 
-use flashwise_ssd::{DeviceConfig, KEYS, Options, PRESETS, Ssd};
+mod common;
 
-fn build(preset: &str, sets: &[&str]) -> Result<Ssd, String> {
-    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let cfg = DeviceConfig::open(preset, &sets).map_err(|e| e.to_string())?;
-    Ssd::new(cfg, Options::default()).map_err(|e| e.to_string())
-}
+use common::build;
+use flashwise_ssd::{DeviceConfig, KEYS, PRESETS};
 
 fn refused(sets: &[&str]) -> String {
     build("tiny", sets).expect_err(&format!("{sets:?} should be refused"))

@@ -1,14 +1,11 @@
 //! Presets and changes to them: every number has a source, every mistake a message
 //! that names the key, what was found and what would do.
 
-use flashwise_hint::{Lba, WriteHint};
-use flashwise_ssd::{Command, DeviceConfig, KEYS, Options, PRESETS, Ssd};
+mod common;
 
-fn build(preset: &str, sets: &[&str]) -> Result<Ssd, String> {
-    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let cfg = DeviceConfig::open(preset, &sets).map_err(|e| e.to_string())?;
-    Ssd::new(cfg, Options::default()).map_err(|e| e.to_string())
-}
+use common::build;
+use flashwise_hint::{Lba, WriteHint};
+use flashwise_ssd::{Command, DeviceConfig, KEYS, PRESETS};
 
 /// The message of a change that cannot work; it must hold all of `parts`.
 fn refused(sets: &[&str], parts: &[&str]) {

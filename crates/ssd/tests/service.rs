@@ -1,13 +1,13 @@
 //! What each command does and when it is done, against times computed by hand from
 //! the preset `tiny` (ns by its keys), and commands that are refused.
 
+mod common;
+
 use flashwise_hint::{Handle, Lba, WriteHint};
-use flashwise_ssd::{Command, CommandError, DeviceConfig, Options, Ssd};
+use flashwise_ssd::{Command, CommandError, Ssd};
 
 fn tiny(sets: &[&str]) -> Ssd {
-    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let cfg = DeviceConfig::open("tiny", &sets).expect("the keys exist");
-    Ssd::new(cfg, Options::default()).expect("it can be built")
+    common::drive("tiny", sets)
 }
 
 fn write(unit: u64, fua: bool) -> Command {

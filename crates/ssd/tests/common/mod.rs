@@ -11,9 +11,16 @@ pub(crate) fn config(preset: &str, sets: &[&str]) -> DeviceConfig {
     DeviceConfig::open(preset, &sets).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A blank drive without contents, or the message of what is wrong.
+pub(crate) fn build(preset: &str, sets: &[&str]) -> Result<Ssd, String> {
+    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
+    let cfg = DeviceConfig::open(preset, &sets).map_err(|e| e.to_string())?;
+    Ssd::new(cfg, Options::default()).map_err(|e| e.to_string())
+}
+
 /// A blank drive without contents.
 pub(crate) fn drive(preset: &str, sets: &[&str]) -> Ssd {
-    Ssd::new(config(preset, sets), Options::default()).unwrap_or_else(|e| panic!("{e}"))
+    build(preset, sets).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A blank drive without contents that acts on hints.
