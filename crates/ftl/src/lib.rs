@@ -238,6 +238,11 @@ impl Ftl {
         self.n_free_blocks() * per_block + open.map(|f| per_block - u64::from(f.next)).sum::<u64>()
     }
 
+    /// Units of the write buffer in program units that still fill.
+    pub fn n_buffered(&self) -> u32 {
+        self.frontiers.iter().map(|f| f.n_buffered).sum()
+    }
+
     /// Places for units on all dies.
     pub fn n_physical(&self) -> u64 {
         u64::from(self.cfg.geo.n_blocks()) * u64::from(self.layout.units_per_block)

@@ -193,6 +193,8 @@ pub struct Nand {
     /// lies before its start where the part can take it in early \[ns\].
     longest_program_transfer_ns: u64,
     sent_program_bytes: u64,
+    /// Units of the write buffer in programs that took no time, not yet handed out.
+    n_released: u32,
     wear: Vec<u32>,
     counters: Counters,
 }
@@ -215,6 +217,7 @@ impl Nand {
             next_end_ns: u64::MAX,
             longest_program_transfer_ns: 0,
             sent_program_bytes: 0,
+            n_released: 0,
             wear: vec![0; geo.n_blocks() as usize],
             counters: Counters::default(),
         }
@@ -345,6 +348,26 @@ impl Nand {
     /// Bytes of all programs that were sent, begun or not.
     pub fn sent_program_bytes(&self) -> u64 {
         self.sent_program_bytes
+    }
+
+    /// Units that left the write buffer in programs through [`Instant`] since the last
+    /// call.
+    #[inline]
+    pub fn take_released(&mut self) -> u32 {
+        std::mem::take(&mut self.n_released)
+    }
+
+    /// Units of the write buffer in programs that have not ended.
+    pub fn n_buffered(&self) -> u32 {
+        let queued = self.dies.iter().flat_map(|d| &d.queue).map(|op| match op.kind {
+            OpKind::Program { n_buffered } => u32::from(n_buffered),
+            _ => 0,
+        });
+        let running = self.dies.iter().flat_map(|d| &d.running).map(|done| match done.kind {
+            DoneKind::Program { n_buffered } => u32::from(n_buffered),
+            DoneKind::Erase => 0,
+        });
+        queued.sum::<u32>() + running.sum::<u32>()
     }
 
     /// Programs of `block` that have not ended: queued, then running.
@@ -664,7 +687,8 @@ impl Flash for Instant<'_> {
     }
 
     #[inline]
-    fn program(&mut self, c: PageOp, _: u32) {
+    fn program(&mut self, c: PageOp, n_buffered: u32) {
+        self.0.n_released += n_buffered;
         self.0.sent_program_bytes += u64::from(c.bytes);
         self.0.count_program(c.bytes);
     }

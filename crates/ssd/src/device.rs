@@ -341,8 +341,10 @@ impl Ssd {
     /// Checks every invariant; returns the first violation.
     pub fn self_check(&self) -> Result<(), String> {
         self.ftl.self_check(&self.nand)?;
-        if self.buffer_used > self.buffer_units {
-            return Err(format!("{} of {} buffer units used", self.buffer_used, self.buffer_units));
+        let (used, buffered) = (self.buffer_used, self.ftl.n_buffered() + self.nand.n_buffered());
+        if used > self.buffer_units || used != buffered {
+            let units = self.buffer_units;
+            return Err(format!("{used} of {units} buffer units used, {buffered} units buffered"));
         }
         Ok(())
     }
@@ -365,6 +367,13 @@ impl Ssd {
         let mut ctx = self.ftl.begin_write(&WriteHint::NONE, None);
         let flash = &mut Instant(&mut self.nand);
         self.ftl.write_unit(&mut ctx, lpn, unit_bytes, None, 0, flash);
+        self.release_at_once();
+    }
+
+    /// Programs that took no time free their buffer space at once.
+    #[inline]
+    pub(crate) fn release_at_once(&mut self) {
+        self.buffer_used -= self.nand.take_released();
     }
 
     /// Lets collection run up to its high mark on every die without timing, as a
@@ -373,6 +382,7 @@ impl Ssd {
         for die in 0..self.ftl.config().geo.n_dies() as u16 {
             while self.ftl.collect_idle(DieId(die), 0, &mut Instant(&mut self.nand)) {}
         }
+        self.release_at_once();
     }
 
     /// The unit has contents.

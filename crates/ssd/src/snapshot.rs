@@ -60,6 +60,7 @@ impl Ssd {
     fn quiesce(&mut self) {
         self.rest();
         self.ftl.quiesce(&mut Instant(&mut self.nand));
+        self.release_at_once();
         self.rest();
     }
 

@@ -1,36 +1,29 @@
 //! Saved drives: they go on exactly as the drive that was saved, and a damaged file
 //! is an error that names it, never a panic and never another drive.
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::{Rng, config, lba, n_units};
 use flashwise_hint::{Lba, WriteHint};
-use flashwise_ssd::{Command, Contents, DeviceConfig, Options, Ssd, is_saved_drive};
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
-        (self.0 >> 33) % n
-    }
-}
+use flashwise_ssd::{Command, Contents, Options, Ssd, is_saved_drive};
 
 fn drive(sets: &[&str], contents: Contents) -> Ssd {
-    let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-    let cfg = DeviceConfig::open("tiny", &sets).expect("the keys exist");
-    Ssd::new(cfg, Options { contents, ..Options::default() }).expect("it can be built")
+    let options = Options { contents, ..Options::default() };
+    Ssd::new(config("tiny", sets), options).expect("it can be built")
 }
 
 /// Random reads, writes, trims and flushes at depth one; the completions.
 fn exercise(ssd: &mut Ssd, seed: u64, n: u64) -> Vec<u64> {
     let mut rng = Rng(seed);
-    let n_units = ssd.capacity_sectors() / 8;
+    let n_units = n_units(ssd);
     let mut now = ssd.now_ns();
     let start = now;
     let mut done = vec![];
     for _ in 0..n {
-        let lba = Lba(rng.below(n_units) * 8);
+        let lba = lba(ssd, rng.below(n_units));
         let command = match rng.below(20) {
             0 => Command::Trim { lba, sectors: 8 },
             1 => Command::Flush,
@@ -90,7 +83,7 @@ fn a_file_cut_short_or_changed_is_refused_by_name() {
     let mut rng = Rng(5);
     for i in 0..120 {
         let mut bytes = good.clone();
-        let at = rng.below(good.len() as u64) as usize;
+        let at = rng.below(good.len() as u32) as usize;
         let truncated = i % 2 == 0;
         if truncated {
             bytes.truncate(at);
