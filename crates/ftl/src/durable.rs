@@ -67,7 +67,24 @@ impl Ftl {
             return ready_ns;
         }
         self.pad_host(ready_ns, flash);
+        self.make_room_for_records(ready_ns, flash);
         self.record_trims(ready_ns, flash).max(self.trims.safe_ns)
+    }
+
+    /// Records take blocks without collecting, as collection itself has to write them
+    /// before it may erase. A host that only trims and flushes would use up the blocks
+    /// collection needs, so what it asks for collects first, like its writes.
+    fn make_room_for_records<F: Flash>(&mut self, ready_ns: u64, flash: &mut F) {
+        let dies: BTreeSet<usize> =
+            self.trims.dirty.iter().map(|&r| r as usize % self.dies.len()).collect();
+        for die in dies {
+            let n_records = (self.trims.dirty.len() / self.dies.len() + 1) as u32;
+            let fr = &self.frontiers[self.gc_frontier(0, die)];
+            let n_left = if fr.is_open() { self.layout.units_per_block - fr.next } else { 0 };
+            if n_left < n_records {
+                self.reclaim_until(die, 2, ready_ns, flash);
+            }
+        }
     }
 
     fn pad_host<F: Flash>(&mut self, ready_ns: u64, flash: &mut F) {
@@ -105,14 +122,13 @@ impl Ftl {
         let mut used = BTreeSet::new();
         for record in std::mem::take(&mut self.trims.dirty) {
             let lpn = self.cfg.n_logical + record;
-            let die = self.die_for_record(record);
             if let Some(old) = self.map.get(lpn) {
                 let block = self.block_div.div(old.0);
                 self.invalidate(old, block, self.die_of_block(block));
             }
-            // Records share the block for fragments, which may be opened without
-            // collecting first.
-            let f = self.gc_frontier(0, die);
+            // Records share the block for fragments.
+            let die = self.die_for_record(record);
+            let f = self.gc_target(die, false);
             self.append(f, die, lpn, Payload::Meta, false, ready_ns, flash);
             self.counters.bytes_meta += u64::from(self.cfg.geo.unit_bytes);
             used.insert((die, f));
@@ -128,10 +144,8 @@ impl Ftl {
     fn die_for_record(&self, record: u32) -> usize {
         let n = self.dies.len();
         let turn = (0..n).map(|i| (record as usize + i) % n);
-        let mut takes = turn.filter(|&d| {
-            let open = self.frontiers[self.gc_frontier(0, d)].is_open();
-            self.dies[d].n_valid < self.die_limit && (open || !self.dies[d].free.is_empty())
-        });
+        let mut takes =
+            turn.filter(|&d| self.dies[d].n_valid < self.die_limit && self.has_gc_target(d));
         takes.next().expect("a die has room for a record")
     }
 

@@ -14,6 +14,7 @@
 use flashwise_nand::{DieId, Flash, PageOp, Ppn};
 
 use crate::blocks::{BlockState, Job};
+use crate::config::N_GC_FRONTIERS;
 use crate::victims::Victims;
 use crate::write::Payload;
 use crate::{Ftl, Lpn};
@@ -295,18 +296,24 @@ impl Ftl {
     /// The block moved data goes to: whole program units and fragments each have
     /// their own. Where one of the two is full and no block is free, they share what
     /// is open; the reserve makes sure that there is enough of it.
-    fn gc_target(&self, die: usize, whole: bool) -> usize {
-        let (fragments, wholes) = (self.gc_frontier(0, die), self.gc_frontier(1, die));
-        let has_block = !self.dies[die].free.is_empty();
-        if whole && (self.frontiers[wholes].is_open() || has_block) {
-            return wholes;
+    pub(crate) fn gc_target(&self, die: usize, whole: bool) -> usize {
+        let own = self.gc_frontier(u32::from(whole), die);
+        if self.frontiers[own].is_open() || !self.dies[die].free.is_empty() {
+            return own;
         }
-        if self.frontiers[fragments].is_open() || has_block {
-            return fragments;
-        }
-        let handles = (0..self.cfg.n_handles).map(|h| self.host_frontier(h, die));
-        let mut any = std::iter::once(wholes).chain(handles);
-        any.find(|&f| self.frontiers[f].is_open()).expect("a die keeps room for collection")
+        self.open_frontiers(die).next().expect("a die keeps room for collection")
+    }
+
+    /// Moved data and records have a place on `die`.
+    pub(crate) fn has_gc_target(&self, die: usize) -> bool {
+        !self.dies[die].free.is_empty() || self.open_frontiers(die).next().is_some()
+    }
+
+    /// Open frontiers of `die`, those of collection first.
+    fn open_frontiers(&self, die: usize) -> impl Iterator<Item = usize> + '_ {
+        let of_collection = (0..N_GC_FRONTIERS).map(move |kind| self.gc_frontier(kind, die));
+        let of_host = (0..self.cfg.n_handles).map(move |h| self.host_frontier(h, die));
+        of_collection.chain(of_host).filter(|&f| self.frontiers[f].is_open())
     }
 
     /// If the victim is empty, frees it (at once, or when that is safe).

@@ -297,3 +297,42 @@ proptest! {
         }
     }
 }
+
+/// Records of trims take blocks that collection needs, and collection writes records:
+/// every mix of the two on the least spare space there can be.
+#[test]
+fn trims_and_flushes_leave_blocks_to_collection() {
+    for victim in ["greedy", "cost-benefit", "fifo"] {
+        for (planes, handles, dies) in [(2, 2, 1), (1, 3, 1), (1, 1, 2)] {
+            let shape = Shape {
+                channels: 1,
+                dies,
+                planes,
+                handles,
+                unit_kib: 4,
+                power_protected: false,
+                coalesce: false,
+                victim,
+                relation: RelationPolicy::None,
+                over_provisioning: 0.02,
+            };
+            let mut pair = Pair::new(shape);
+            pair.step(&Step::Burst { at: 0, n: 4000, stride: 1, relation: 0 });
+            for i in 0..400u64 {
+                let at = i * 7_368_787;
+                pair.step(&Step::Burst { at, n: i as u32 % 23, stride: 281, relation: 0 });
+                pair.step(&Step::Trim { at: at + 40, sectors: 8 + i as u32 % 90 });
+                for sector in 0..i % 40 {
+                    pair.step(&Step::Trim { at: at + 800 + 8 * sector, sectors: 16 });
+                    pair.step(&Step::Flush);
+                }
+                let handle = (i % 3) as u16;
+                let write = Step::Write { at, sectors: 9, fua: true, relation: 0, prev: 0, handle };
+                pair.step(&write);
+                if let Err(what) = pair.ssd.self_check() {
+                    panic!("{victim}, {planes} planes, round {i}: {what}");
+                }
+            }
+        }
+    }
+}
