@@ -216,6 +216,14 @@ fn workload_name(path: &Path) -> String {
 }
 
 fn unsteady(a: &Aging) -> Failure {
+    if a.read_only {
+        return Failure::Work(anyhow!(
+            "the drive became read-only after {:.2} drive writes while it was aged: it lost its \
+             last spare block. Lower the chances of failure (faults.*) or raise \
+             ftl.over_provisioning with --set, or start from a blank drive with --fresh",
+            a.drive_writes
+        ));
+    }
     let spread = a.waf_spread_percent.map_or("unknown".to_owned(), |s| format!("{s:.1} %"));
     Failure::Work(anyhow!(
         "the drive did not reach a steady state within {:.1} drive writes: write amplification \
@@ -295,7 +303,11 @@ fn fitted_line(args: &ReplayArgs, work: &Work) -> String {
 const MIB: f64 = (1 << 20) as f64;
 
 const fn mib(key: &'static str, label: &'static str) -> Figure {
-    Figure { key, label, decimals: 1, per: MIB }
+    Figure { per: MIB, ..Figure::plain(key, label, 1) }
+}
+
+const fn percent(key: &'static str, label: &'static str) -> Figure {
+    Figure { per: 0.01, ..Figure::plain(key, label, 1) }
 }
 
 const FIGURES: &[Figure] = &[
@@ -323,12 +335,20 @@ const FIGURES: &[Figure] = &[
     mib("bytes_coalesced", "  merged in the buffer [MiB]"),
     Figure::plain("erases", "blocks erased", 0),
     Figure::plain("erase_max", "most erases of one block", 0),
+    Figure::plain("erase_spread", "  more than the least worn", 0),
+    Figure::plain("tbw_tb", "endurance at this amplification [TBW]", 1),
+    Figure::plain("life_years", "life left at this rate [years]", 2),
+    Figure::rare("bad_blocks", "bad blocks"),
+    Figure::plain("spare_blocks", "spare blocks", 0),
+    Figure::rare("read_retries", "additional senses (retries)"),
+    Figure::rare("leveling_runs", "blocks moved to level wear"),
+    Figure::rare("scrub_runs", "blocks scrubbed"),
     Figure::plain("free_blocks", "free blocks", 0),
     Figure::plain("page_reads", "page reads", 0),
     Figure::plain("die_collisions", "  that waited for their die", 0),
-    Figure { key: "die_utilization", label: "dies busy [%]", decimals: 1, per: 0.01 },
-    Figure { key: "channel_utilization", label: "channels busy [%]", decimals: 1, per: 0.01 },
-    Figure { key: "link_utilization", label: "link busy [%]", decimals: 1, per: 0.01 },
+    percent("die_utilization", "dies busy [%]"),
+    percent("channel_utilization", "channels busy [%]"),
+    percent("link_utilization", "link busy [%]"),
     Figure::plain("die_imbalance", "fullest die / mean", 4),
     Figure::plain("bottleneck", "bounded by", 0),
     Figure::plain("fitted_requests", "requests moved to fit", 0),

@@ -16,6 +16,8 @@ pub(crate) enum BlockState {
     Victim,
     /// Empty, but not to be erased before newer data is safe.
     Waiting,
+    /// Retired: nothing is written to it any more.
+    Bad,
 }
 
 /// Top bit of a valid count: the block is not closed.
@@ -39,6 +41,8 @@ pub(crate) struct Blocks {
     /// Append or trim that last took a valid unit away. Kept up to date only where
     /// something asks for it.
     pub(crate) last_change: Vec<u64>,
+    /// Erases sent so far.
+    pub(crate) n_erases: Vec<u32>,
 }
 
 impl Blocks {
@@ -50,6 +54,7 @@ impl Blocks {
             frontier: vec![0; n],
             written: vec![0; n],
             last_change: vec![0; n],
+            n_erases: vec![0; n],
         }
     }
 
@@ -124,7 +129,7 @@ impl Blocks {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.count.len() as u64 * (2 + 1 + 4 + 4 + 8)
+        self.count.len() as u64 * (2 + 1 + 4 + 4 + 8 + 4)
     }
 }
 
@@ -132,6 +137,8 @@ impl Blocks {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) block: u32,
+    /// It is emptied for another reason than the space it gains.
+    pub(crate) is_due: bool,
     /// Next offset to look at.
     pub(crate) next: u32,
     /// Valid units when it was chosen.
@@ -155,10 +162,15 @@ pub(crate) struct DieBlocks {
     pub(crate) pending_first_seq: VecDeque<u64>,
     /// Closed blocks, oldest first (kept only for first-in-first-out victims).
     pub(crate) closed_order: VecDeque<u32>,
+    /// Valid units the die may hold.
+    pub(crate) limit: u32,
+    /// Blocks to be emptied whatever they hold, oldest first: failing, rarely erased,
+    /// often read or old ones. Some may have been emptied since.
+    pub(crate) due: VecDeque<u32>,
 }
 
 impl DieBlocks {
-    pub(crate) fn blank(die: u32, n_blocks: u32) -> Self {
+    pub(crate) fn blank(die: u32, n_blocks: u32, limit: u32) -> Self {
         Self {
             free: (die * n_blocks..(die + 1) * n_blocks).collect(),
             n_valid: 0,
@@ -166,6 +178,8 @@ impl DieBlocks {
             waiting: VecDeque::new(),
             pending_first_seq: VecDeque::new(),
             closed_order: VecDeque::new(),
+            limit,
+            due: VecDeque::new(),
         }
     }
 }

@@ -49,7 +49,9 @@ impl Ftl {
                 ));
             }
             let state = self.blocks.state(block);
-            if n > 0 && matches!(state, BlockState::Free | BlockState::Waiting) {
+            let is_empty =
+                matches!(state, BlockState::Free | BlockState::Waiting | BlockState::Bad);
+            if n > 0 && is_empty {
                 return Err(format!("block {block} is {state:?} and holds {n} valid units"));
             }
             if let BlockState::Open = state {
@@ -91,8 +93,21 @@ impl Ftl {
             if valid != d.n_valid {
                 return Err(format!("die {die} holds {valid} valid, counts {}", d.n_valid));
             }
-            if valid > self.die_limit {
-                return Err(format!("die {die} holds {valid} valid units of {}", self.die_limit));
+            if valid > d.limit && !self.read_only {
+                return Err(format!("die {die} holds {valid} valid units of {}", d.limit));
+            }
+            let n_bad = range.clone().filter(|&b| self.is_bad(b)).count() as u32;
+            let good = (per_die - self.cfg.reserve_blocks()).saturating_sub(n_bad);
+            if good * self.layout.units_per_block != d.limit {
+                return Err(format!("die {die}: {n_bad} blocks are bad, limit {}", d.limit));
+            }
+            let lost = range.clone().find(|&b| {
+                let state = self.blocks.state(b);
+                let retired = state == BlockState::Bad;
+                (retired || state == BlockState::Free) && retired != self.is_bad(b)
+            });
+            if let Some(b) = lost {
+                return Err(format!("block {b} is {:?}", self.blocks.state(b)));
             }
             let listed = [
                 (BlockState::Free, d.free.len()),

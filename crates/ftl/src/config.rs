@@ -2,14 +2,18 @@
 //! refused here, with the smallest change that would do, so that nothing later
 //! has to run out of blocks.
 
-use flashwise_nand::{CellMode, Geometry, Layout, PageOrder};
+use flashwise_nand::{CellMode, FaultPlan, Geometry, Layout, PageOrder};
 
 use crate::gc::VictimPolicy;
 use crate::place::RelationPolicy;
+use crate::wear::{Scrub, WearLeveling};
 
 /// Open blocks of garbage collection on each die: one for fragments, one for
 /// program units that move whole.
 pub(crate) const N_GC_FRONTIERS: u32 = 2;
+
+/// Blocks of each die held back where blocks can fail.
+const N_FOR_FAULTS: u32 = 2;
 
 /// Everything an [`crate::Ftl`] has to know.
 #[derive(Clone, Debug)]
@@ -41,6 +45,15 @@ pub struct FtlConfig {
     pub coalesce: bool,
     /// Out-of-band data is kept, so that a crash can be recovered from.
     pub oob: bool,
+    /// How erases are spread over the blocks of a die.
+    pub leveling: WearLeveling,
+    /// Erases by which the least worn block of a die may lag behind before its data
+    /// moves (static wear levelling).
+    pub wear_gap_max: u32,
+    /// What is moved because it was read often or is old.
+    pub scrub: Scrub,
+    /// What fails.
+    pub faults: FaultPlan,
 }
 
 /// Why a device cannot be built.
@@ -66,6 +79,24 @@ pub enum ConfigError {
         /// Units asked for.
         units: u64,
     },
+    /// More blocks are bad from the start than there are spare ones.
+    #[error(
+        "faults.factory_bad_ppm = {ppm}: of the {n_blocks} blocks of die {die}, {n_bad} are bad, \
+         and only {n_spare} can be spared; set it lower, or export less (ftl.capacity_mib, \
+         ftl.over_provisioning)"
+    )]
+    TooManyBadBlocks {
+        /// Share of blocks that are bad \[ppm\].
+        ppm: u32,
+        /// Die.
+        die: u32,
+        /// Its blocks.
+        n_blocks: u32,
+        /// Its bad blocks.
+        n_bad: u32,
+        /// Blocks it can do without.
+        n_spare: u64,
+    },
     /// The reserves of the FTL do not fit beside the exported capacity.
     #[error(
         "{n_logical} exported mapping units need {needed} blocks per die ({reserve} of them \
@@ -85,8 +116,9 @@ pub enum ConfigError {
 }
 
 impl FtlConfig {
-    /// Blocks per die that the exported units need; see [`ConfigError::TooLittleSpace`].
-    fn blocks_needed(&self) -> u64 {
+    /// Blocks per die that the exported units need, reserve included; see
+    /// [`ConfigError::TooLittleSpace`].
+    pub(crate) fn blocks_needed(&self) -> u64 {
         let layout = self.layout();
         let (per_block, per_pu) =
             (u64::from(layout.units_per_block), u64::from(layout.units_per_pu));
@@ -141,6 +173,10 @@ impl FtlConfig {
             ("ftl.yield_percent", u64::from(self.yield_percent), 100),
             ("ftl.gc_low_blocks", u64::from(self.gc_low_blocks), 1_000_000),
             ("ftl.gc_high_blocks", u64::from(self.gc_high_blocks), 1_000_000),
+            ("faults.factory_bad_ppm", u64::from(self.faults.factory_bad_ppm), 1_000_000),
+            ("faults.program_fail_ppm", u64::from(self.faults.program_fail_ppm), 1_000_000),
+            ("faults.erase_fail_ppm", u64::from(self.faults.erase_fail_ppm), 1_000_000),
+            ("faults.read_retry_ppm", u64::from(self.faults.read_retry_ppm), 1_000_000),
         ];
         for (key, value, max) in bounds {
             if value > max {
@@ -218,10 +254,17 @@ impl FtlConfig {
         Layout::new(&self.geo, self.native, self.native, self.order)
     }
 
-    /// Blocks of each die that never count as space for data: open blocks, and
-    /// the free blocks garbage collection works with.
+    /// Blocks of each die that never count as space for data: open blocks, the free
+    /// blocks garbage collection works with, and where blocks can fail those that take
+    /// what a failed one was to hold.
     pub fn reserve_blocks(&self) -> u32 {
-        u32::from(self.n_handles) + N_GC_FRONTIERS + self.gc_low_blocks
+        let for_faults = if self.faults.retires_blocks() { N_FOR_FAULTS } else { 0 };
+        u32::from(self.n_handles) + N_GC_FRONTIERS + self.gc_low_blocks + for_faults
+    }
+
+    /// Free blocks of a die below which none is opened for the host.
+    pub(crate) fn blocks_before_open(&self) -> usize {
+        if self.faults.retires_blocks() { 3 } else { 2 }
     }
 
     /// Mapping units that can be exported with `op` spare units for each

@@ -3,7 +3,7 @@
 /// Totals since the counters were last reset.
 ///
 /// Bytes add up: programmed = `host` - `coalesced` + `gc` + `fold` + `padding` +
-/// `rmw` + `meta`, where programmed counts places taken in program units.
+/// `rmw` + `meta` + `redo`, where programmed counts places taken in program units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FtlCounters {
     /// Bytes the host wrote.
@@ -21,8 +21,14 @@ pub struct FtlCounters {
     pub bytes_rmw: u64,
     /// Bytes of records of trimmed addresses.
     pub bytes_meta: u64,
+    /// Bytes of failed programs that were programmed again elsewhere.
+    pub bytes_redo: u64,
     /// Blocks chosen by garbage collection.
     pub gc_runs: u64,
+    /// Blocks emptied because they were erased less often than others.
+    pub leveling_runs: u64,
+    /// Blocks emptied because they were read often or held old data.
+    pub scrub_runs: u64,
     /// Blocks emptied and erased.
     pub erases: u64,
     /// Units trimmed that were mapped.
@@ -40,6 +46,7 @@ impl FtlCounters {
             + self.bytes_padding
             + self.bytes_rmw
             + self.bytes_meta
+            + self.bytes_redo
     }
 
     /// Write amplification: programmed by host bytes; `None` before any write.
@@ -57,7 +64,10 @@ impl FtlCounters {
             bytes_padding: self.bytes_padding - earlier.bytes_padding,
             bytes_rmw: self.bytes_rmw - earlier.bytes_rmw,
             bytes_meta: self.bytes_meta - earlier.bytes_meta,
+            bytes_redo: self.bytes_redo - earlier.bytes_redo,
             gc_runs: self.gc_runs - earlier.gc_runs,
+            leveling_runs: self.leveling_runs - earlier.leveling_runs,
+            scrub_runs: self.scrub_runs - earlier.scrub_runs,
             erases: self.erases - earlier.erases,
             units_trimmed: self.units_trimmed - earlier.units_trimmed,
             hints_yielded: self.hints_yielded - earlier.hints_yielded,

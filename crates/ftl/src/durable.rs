@@ -82,7 +82,7 @@ impl Ftl {
             let fr = &self.frontiers[self.gc_frontier(0, die)];
             let n_left = if fr.is_open() { self.layout.units_per_block - fr.next } else { 0 };
             if n_left < n_records {
-                self.reclaim_until(die, 2, ready_ns, flash);
+                self.reclaim_until(die, self.cfg.blocks_before_open(), ready_ns, flash);
             }
         }
     }
@@ -144,9 +144,10 @@ impl Ftl {
     fn die_for_record(&self, record: u32) -> usize {
         let n = self.dies.len();
         let turn = (0..n).map(|i| (record as usize + i) % n);
-        let mut takes =
-            turn.filter(|&d| self.dies[d].n_valid < self.die_limit && self.has_gc_target(d));
-        takes.next().expect("a die has room for a record")
+        let mut takes = turn.filter(|&d| self.has_gc_target(d));
+        // A drive that has just become read-only may have no die within its limit.
+        let within = takes.clone().find(|&d| self.dies[d].n_valid < self.dies[d].limit);
+        within.or_else(|| takes.next()).expect("a die has room for a record")
     }
 
     /// One bit for every logical unit of record `index` that is unmapped.
@@ -208,9 +209,7 @@ impl Ftl {
 
     /// The open program unit of `f` holds an append up to `seq`.
     fn is_filling_since(&self, f: usize, seq: u64) -> bool {
-        let fr = &self.frontiers[f];
-        let filling = fr.is_open() && !fr.is_between_units(self.layout.units_per_pu);
-        filling && fr.first_seq <= seq
+        self.is_part_filled(f) && self.frontiers[f].first_seq <= seq
     }
 
     fn has_pending_since(&self, die: usize, seq: u64) -> bool {

@@ -44,8 +44,11 @@ impl Ftl {
     /// A program unit of the host went to `die`: move what that costs.
     #[inline]
     pub(crate) fn pace_gc<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) {
+        self.look_for_old(die, ready_ns);
         if self.n_blank_soon(die) < self.cfg.gc_low_blocks as usize {
             self.collect_some(die, ready_ns, flash);
+        } else if !self.dies[die].due.is_empty() || self.dies[die].job.is_some_and(|j| j.is_due) {
+            self.work_on_due(die, ready_ns, flash);
         }
         if !self.dies[die].waiting.is_empty() {
             self.release_waiting(die, ready_ns, flash);
@@ -57,11 +60,15 @@ impl Ftl {
     pub fn collect_idle<F: Flash>(&mut self, die: DieId, ready_ns: u64, flash: &mut F) -> bool {
         let die = usize::from(die.0);
         self.release_waiting(die, ready_ns, flash);
-        if self.n_blank_soon(die) >= self.cfg.gc_high_blocks as usize {
+        self.look_for_old(die, ready_ns);
+        if self.read_only {
             return false;
         }
+        if self.n_blank_soon(die) >= self.cfg.gc_high_blocks as usize {
+            return self.work_on_due(die, ready_ns, flash);
+        }
         if !self.begin_job(die) {
-            return false;
+            return self.work_on_due(die, ready_ns, flash);
         }
         self.collect_program_unit(die, ready_ns, flash);
         self.end_job_if_empty(die, ready_ns, flash);
@@ -89,6 +96,9 @@ impl Ftl {
                 continue;
             }
             let found = self.begin_job(die);
+            if !found && self.read_only {
+                return;
+            }
             assert!(found, "a die within its limit has something to collect");
             while !self.end_job_if_empty(die, ready_ns, flash) {
                 self.collect_program_unit(die, ready_ns, flash);
@@ -101,6 +111,11 @@ impl Ftl {
             return;
         }
         let job = self.dies[die].job.as_mut().expect("just begun");
+        if job.is_due {
+            // It gains little or nothing, so it must not be paid for by what it gains.
+            self.work_on_due(die, ready_ns, flash);
+            return;
+        }
         // To gain (block - valid) units, `valid` have to move.
         let gain = i64::from(self.layout.units_per_block - job.n_valid);
         job.debt += i64::from(self.layout.units_per_pu) * i64::from(job.n_valid);
@@ -124,11 +139,16 @@ impl Ftl {
         let Some((block, n_valid)) = self.choose_victim(die) else {
             return false;
         };
+        self.begin(die, block, n_valid, false);
+        true
+    }
+
+    /// Makes a closed block the victim.
+    pub(crate) fn begin(&mut self, die: usize, block: u32, n_valid: u32, is_due: bool) {
         self.victims.remove(die, block, n_valid);
         self.blocks.set_state(block, BlockState::Victim);
-        self.dies[die].job = Some(Job { block, next: 0, n_valid, debt: 0 });
+        self.dies[die].job = Some(Job { block, is_due, next: 0, n_valid, debt: 0 });
         self.counters.gc_runs += 1;
-        true
     }
 
     fn choose_victim(&mut self, die: usize) -> Option<(u32, u32)> {
@@ -154,7 +174,12 @@ impl Ftl {
     }
 
     /// Moves what is valid in the next program unit of the victim; how many units.
-    fn collect_program_unit<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) -> u32 {
+    pub(crate) fn collect_program_unit<F: Flash>(
+        &mut self,
+        die: usize,
+        ready_ns: u64,
+        flash: &mut F,
+    ) -> u32 {
         // Moved data needs room: an emptied block may not wait any longer then.
         while self.dies[die].free.len() < 2 && !self.dies[die].waiting.is_empty() {
             self.force_waiting(die, ready_ns, flash);
@@ -193,12 +218,14 @@ impl Ftl {
         if n == 0 {
             return;
         }
+        let (id, page_idx) = (flashwise_nand::BlockId(block), self.layout.page_of(at));
         let op = PageOp {
             die: DieId(die as u16),
-            block: flashwise_nand::BlockId(block),
+            block: id,
             mode: self.layout.mode,
-            page: self.layout.page(self.layout.page_of(at)),
+            page: self.layout.page(page_idx),
             bytes: n * unit_bytes,
+            retries: self.read_retries(id, page_idx),
             ready_ns,
         };
         flash.copy_read(op);
@@ -317,7 +344,12 @@ impl Ftl {
     }
 
     /// If the victim is empty, frees it (at once, or when that is safe).
-    fn end_job_if_empty<F: Flash>(&mut self, die: usize, ready_ns: u64, flash: &mut F) -> bool {
+    pub(crate) fn end_job_if_empty<F: Flash>(
+        &mut self,
+        die: usize,
+        ready_ns: u64,
+        flash: &mut F,
+    ) -> bool {
         let Some(job) = self.dies[die].job else {
             return true;
         };
@@ -325,7 +357,10 @@ impl Ftl {
             return false;
         }
         self.dies[die].job = None;
-        if self.cfg.power_protected {
+        if self.is_bad(job.block) {
+            // It stays as it is; copies that were superseded do no harm.
+            self.blocks.set_state(job.block, BlockState::Bad);
+        } else if self.cfg.power_protected {
             self.erase(die, job.block, ready_ns, flash);
         } else {
             self.blocks.set_state(job.block, BlockState::Waiting);
@@ -337,10 +372,17 @@ impl Ftl {
 
     /// Erases an empty block: it is free for what is queued after the erase.
     pub(crate) fn erase<F: Flash>(&mut self, die: usize, block: u32, ready_ns: u64, flash: &mut F) {
-        self.blocks.set_state(block, BlockState::Free);
         self.blocks.erase_queued(block);
-        self.dies[die].free.push_back(block);
+        self.blocks.n_erases[block as usize] += 1;
+        self.scrub.on_erase(block);
         self.counters.erases += 1;
+        if self.erase_fails(block) {
+            self.retire_unerased(die, block);
+        } else {
+            self.blocks.set_state(block, BlockState::Free);
+            self.dies[die].free.push_back(block);
+            self.level(die, block);
+        }
         let id = flashwise_nand::BlockId(block);
         flash.erase(DieId(die as u16), id, self.layout.mode, ready_ns);
         if F::INSTANT {

@@ -10,8 +10,8 @@
 //!
 //! The write path starts in `write.rs` ([`Ftl::write_unit`]), asks `place.rs`
 //! which die, appends, and pays for collection in `gc.rs`; `durable.rs` holds what
-//! must be on the media before something may be erased; `media.rs` and
-//! `recover.rs` are what survives a power failure and how it is read back.
+//! must be on the media before something may be erased; `wear.rs` and `health.rs` what
+//! wears out and fails; `media.rs` and `recover.rs` are what survives a power failure and how it is read back.
 //!
 //! Invariants (all but the last are checked by [`Ftl::self_check`], the last by
 //! power cuts in the model test of the device):
@@ -19,8 +19,8 @@
 //!   popcount of its bits; each die's and the device's totals are their sums;
 //! * every block is in exactly one state, and closed blocks, no others, are in the
 //!   victim index under their valid count;
-//! * a die holds at most its blocks less the reserve in valid data, so collection
-//!   always has something to gain, and room for it in a free block or in open ones;
+//! * a die holds at most its good blocks less the reserve in valid data (a drive that
+//!   became read-only may hold more), so collection always has something to gain, and room for it in a free block or in open ones;
 //! * a block is erased only when everything that superseded its contents is on the
 //!   media or protected against power loss.
 //!
@@ -34,6 +34,7 @@ mod config;
 mod counters;
 mod durable;
 mod gc;
+mod health;
 mod lists;
 mod map;
 mod media;
@@ -42,7 +43,10 @@ mod place;
 mod recover;
 mod save;
 mod victims;
+mod wear;
 mod write;
+
+use std::collections::BTreeMap;
 
 use flashwise_nand::{BlockId, DieId, Done, DoneKind, FastDiv, Flash, Layout, PageInfo, Ppn};
 
@@ -52,10 +56,14 @@ pub use config::{ConfigError, FtlConfig};
 pub use counters::FtlCounters;
 use durable::TrimLog;
 pub use gc::VictimPolicy;
+use health::BadReason;
+pub use health::Health;
 use map::Map;
 pub use media::{Contents, Media, StoreError};
 pub use place::{RelationPolicy, WriteContext};
 use victims::Victims;
+use wear::ScrubState;
+pub use wear::{Scrub, WearLeveling};
 use write::Frontier;
 
 /// Logical page number: one mapping unit of the host's address space.
@@ -91,8 +99,15 @@ pub struct Ftl {
     frontiers: Vec<Frontier>,
     /// Round-robin die of each handle.
     cursors: Vec<u16>,
-    /// Valid units a die may hold.
-    die_limit: u32,
+    /// Valid units all dies may hold.
+    total_limit: u64,
+    /// Bad blocks, retired or about to be.
+    bad_blocks: BTreeMap<u32, BadReason>,
+    /// Nothing new is taken: no spare blocks are left.
+    read_only: bool,
+    scrub: ScrubState,
+    /// While a failed program is written again: the append that began it.
+    redo_seq: u64,
     /// Somebody asks when blocks changed last.
     tracks_changes: bool,
     n_valid: u64,
@@ -113,24 +128,31 @@ impl Ftl {
         let n_physical = n_blocks * layout.units_per_block;
         let media =
             oob.then(|| Media::new(n_blocks, layout.units_per_block, cfg.geo.unit_bytes, contents));
-        Ok(Self::with_media(cfg, layout, n_physical, media))
+        let mut ftl = Self::with_media(cfg, layout, n_physical, media);
+        ftl.retire_factory_bad()?;
+        Ok(ftl)
     }
 
     fn with_media(cfg: FtlConfig, layout: Layout, n_physical: u32, media: Option<Media>) -> Self {
         let geo = &cfg.geo;
         let (n_blocks, n_dies) = (geo.n_blocks(), geo.n_dies());
         let n_frontiers = (u32::from(cfg.n_handles) + config::N_GC_FRONTIERS) * n_dies;
-        let usable = geo.n_blocks_per_plane - cfg.reserve_blocks();
+        let per_die = geo.n_blocks_per_plane;
+        let limit = (per_die - cfg.reserve_blocks()) * layout.units_per_block;
         Self {
             block_div: FastDiv::new(layout.units_per_block),
             die_div: FastDiv::new(geo.n_blocks_per_plane),
             map: Map::new(cfg.n_logical + cfg.n_meta(), n_physical),
             blocks: Blocks::new(n_blocks),
-            dies: (0..n_dies).map(|d| DieBlocks::blank(d, geo.n_blocks_per_plane)).collect(),
+            dies: (0..n_dies).map(|d| DieBlocks::blank(d, per_die, limit)).collect(),
             victims: Victims::new(&cfg, layout.units_per_block),
             frontiers: vec![Frontier::CLOSED; n_frontiers as usize],
             cursors: vec![0; usize::from(cfg.n_handles)],
-            die_limit: usable * layout.units_per_block,
+            total_limit: u64::from(limit) * u64::from(n_dies),
+            bad_blocks: BTreeMap::new(),
+            read_only: false,
+            scrub: ScrubState::new(cfg.scrub, n_blocks, n_dies),
+            redo_seq: u64::MAX,
             tracks_changes: !cfg.power_protected || cfg.victim == VictimPolicy::CostBenefit,
             n_valid: 0,
             seq: 0,
@@ -263,6 +285,21 @@ impl Ftl {
         self.map.bytes() + self.blocks.bytes() + self.victims.bytes()
     }
 
+    /// Additional senses until a page of `block` can be read.
+    #[inline]
+    pub fn read_retries(&self, block: BlockId, page_idx: u32) -> u8 {
+        let plan = &self.cfg.faults;
+        if plan.read_retry_ppm == 0 {
+            return 0;
+        }
+        plan.read_retries(block, self.blocks.n_erases[block.0 as usize], page_idx)
+    }
+
+    /// Erases of each block sent so far, as the flash counts them.
+    pub fn set_erases(&mut self, wear: &[u32]) {
+        self.blocks.n_erases.copy_from_slice(wear);
+    }
+
     /// Asks for the map entry of `lpn`, needed a batch of requests from now.
     #[inline]
     pub fn prefetch_map(&self, lpn: Lpn) {
@@ -299,6 +336,7 @@ impl Ftl {
             mode: self.layout.mode,
             page: self.layout.page(self.layout.page_of(offset)),
             bytes: self.layout.units_per_pu * self.cfg.geo.unit_bytes,
+            retries: 0,
             ready_ns,
         };
         flash.program(op, n_buffered);

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
+use crate::health::BadReason;
 use crate::map::PAD;
 
 /// Where contents are kept.
@@ -95,6 +96,8 @@ pub struct Media {
     /// Trim records by place.
     records: BTreeMap<u32, Box<[u64]>>,
     staged: Vec<VecDeque<Staged>>,
+    /// The table of bad blocks as it was when power failed.
+    pub(crate) bad_blocks: BTreeMap<u32, BadReason>,
     /// The first access that failed; nothing after it can be trusted.
     failure: Option<StoreError>,
 }
@@ -115,6 +118,7 @@ impl Media {
             contents,
             records: BTreeMap::new(),
             staged: vec![VecDeque::new(); n_blocks as usize],
+            bad_blocks: BTreeMap::new(),
             failure: None,
         }
     }
@@ -203,6 +207,19 @@ impl Media {
         let n = self.programmed[block as usize].max(1);
         self.erase(block);
         self.tear_program(block, n);
+    }
+
+    /// The program of a place fails: it holds nothing that passes its checksum.
+    pub(crate) fn spoil(&mut self, block: u32, offset: u32) {
+        if let Some(at) = self.staged_at(block, offset) {
+            let unit = &mut self.staged[block as usize][at];
+            (unit.lpn, unit.seq, unit.body) = (PAD, 0, Body::None);
+            return;
+        }
+        let ppn = block * self.units_per_block + offset;
+        let crc = Body::None.checksum(PAD, 0);
+        self.oob[ppn as usize] = Oob { lpn: PAD, crc, seq: 0 };
+        self.records.remove(&ppn);
     }
 
     /// Forgets what was only staged.

@@ -123,7 +123,7 @@ impl Ftl {
         let fair = (1..n).map(after).find(|&d| self.has_room(d));
         // Without spare space every die is at its limit but one: take what is left.
         let die = fair
-            .or_else(|| (0..n).map(after).find(|&d| self.dies[d].n_valid < self.die_limit))
+            .or_else(|| (0..n).map(after).find(|&d| self.dies[d].n_valid < self.dies[d].limit))
             .expect("the configuration leaves room for every logical unit");
         self.cursors[usize::from(handle)] = die as u16;
         die
@@ -134,12 +134,13 @@ impl Ftl {
     #[inline]
     fn has_room(&self, die: usize) -> bool {
         let n_dies = self.dies.len() as u64;
-        let limit = u64::from(self.die_limit);
+        let limit = u64::from(self.dies[die].limit);
         let valid = u64::from(self.dies[die].n_valid);
         if valid >= limit {
             return false;
         }
-        let total_slack = limit * n_dies - self.n_valid;
+        // All dies may be past their limits when a drive has just become read-only.
+        let total_slack = self.total_limit.saturating_sub(self.n_valid);
         let keep_percent = u64::from(100 - self.cfg.yield_percent);
         (limit - valid) * n_dies * 100 >= total_slack * keep_percent
     }

@@ -3,7 +3,9 @@
 //! Every programmed place is scanned; of the places that pass their checksum the
 //! newest of each logical page counts, unless a newer record says that the page was
 //! trimmed. Blocks that end up empty are erased; blocks that were not full become
-//! open blocks again, as far as there are frontiers for them.
+//! open blocks again, as far as there are frontiers for them. Of the bad blocks there
+//! is a table; those that hold something that was not yet safe elsewhere are emptied
+//! again.
 
 use flashwise_nand::{Done, DoneKind, Instant, Nand, Ppn};
 
@@ -31,6 +33,7 @@ impl Ftl {
             }
         }
         media.lose_staged();
+        media.bad_blocks = self.bad_blocks;
         Some((self.cfg, media))
     }
 
@@ -44,7 +47,12 @@ impl Ftl {
         let mut ftl = Self::with_media(cfg, layout, n_physical, Some(media));
         let newest = ftl.scan()?;
         ftl.apply(&newest);
+        ftl.set_erases(nand.wear());
+        let media = ftl.media.as_mut().expect("recovery has media");
+        let bad = std::mem::take(&mut media.bad_blocks);
+        ftl.restore_bad(&bad);
         ftl.rebuild_blocks(nand);
+        ftl.reset_due();
         Ok(ftl)
     }
 
@@ -114,7 +122,14 @@ impl Ftl {
             let mut partial = vec![];
             for block in die as u32 * per_die..(die as u32 + 1) * per_die {
                 let n = self.blocks.programmed(block);
-                if n == 0 {
+                if self.is_bad(block) {
+                    // What a retired block holds may still be the newest copy.
+                    if self.blocks.valid(block) == 0 {
+                        self.blocks.set_state(block, BlockState::Bad);
+                    } else {
+                        self.close(block, die, 0);
+                    }
+                } else if n == 0 {
                     self.dies[die].free.push_back(block);
                 } else if self.blocks.valid(block) == 0 {
                     self.erase(die, block, 0, &mut Instant(nand));
@@ -123,7 +138,7 @@ impl Ftl {
                 {
                     partial.push(block);
                 } else {
-                    self.close(block, die);
+                    self.close(block, die, 0);
                 }
             }
             partial.sort_by_key(|&b| (self.blocks.programmed(b), b));
@@ -138,7 +153,7 @@ impl Ftl {
         let mut frontiers = gc.into_iter().chain(host).collect::<Vec<_>>().into_iter();
         for &block in partial {
             let Some(f) = frontiers.next() else {
-                self.close(block, die);
+                self.close(block, die, 0);
                 continue;
             };
             let next = self.blocks.programmed(block);

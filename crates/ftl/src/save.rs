@@ -7,28 +7,33 @@ use flashwise_nand::{Flash, Ppn};
 
 use crate::blocks::BlockState;
 use crate::codec::{CodecError, Reader, Writer};
+use crate::health::BadReason;
 use crate::map::Map;
 use crate::media::{Contents, Media, Oob};
 use crate::victims::Victims;
 use crate::write::Frontier;
 use crate::{Ftl, FtlConfig};
 
-const STATES: [BlockState; 3] = [BlockState::Free, BlockState::Open, BlockState::Closed];
+const STATES: [BlockState; 4] =
+    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Bad];
 
 impl Ftl {
     /// Brings the FTL to rest: pads open program units, gives a half collected
-    /// victim back and erases what waited. The caller drains the flash before and
-    /// after.
-    pub fn quiesce<F: Flash>(&mut self, flash: &mut F) {
+    /// victim back and erases what waited. Ages of data count from `now_ns` then. The
+    /// caller drains the flash before and after.
+    pub fn quiesce<F: Flash>(&mut self, now_ns: u64, flash: &mut F) {
         self.dump(flash);
         for die in 0..self.dies.len() {
             if let Some(job) = self.dies[die].job.take() {
-                self.close(job.block, die);
+                self.close(job.block, die, now_ns);
             }
             while !self.dies[die].waiting.is_empty() {
                 self.force_waiting(die, 0, flash);
             }
         }
+        self.reset_due();
+        self.scrub.restart(now_ns);
+        self.victims.rest();
     }
 
     /// Writes the state as sections. Call [`Ftl::quiesce`] first.
@@ -62,6 +67,9 @@ impl Ftl {
         w.words(b"FIFO", &order)?;
         w.words(b"CURS", &self.cursors)?;
         w.words(b"SEQN", &[self.seq])?;
+        let bad: Vec<u32> = self.bad_blocks.iter().flat_map(|(&b, &r)| [b, r as u32]).collect();
+        w.words(b"BADB", &bad)?;
+        w.words(b"READ", &self.scrub.n_reads)?;
         match &self.media {
             Some(media) => save_media(media, w),
             None => Ok(()),
@@ -103,10 +111,34 @@ impl Ftl {
         ftl.blocks.last_change = r.words(b"CHNG", n_blocks)?;
         ftl.load_lists(r)?;
         ftl.seq = r.words(b"SEQN", 1)?[0];
+        ftl.load_bad(r)?;
+        ftl.scrub.n_reads = r.words(b"READ", ftl.scrub.n_reads.len())?;
         if let Some(media) = &mut ftl.media {
             load_media(media, programmed, r)?;
         }
         Ok(ftl)
+    }
+
+    fn load_bad(&mut self, r: &mut Reader<'_>) -> Result<(), CodecError> {
+        let inconsistent = |what: String| CodecError::Inconsistent { what };
+        let n_blocks = self.cfg.geo.n_blocks();
+        let entries: Vec<u32> = r.section(b"BADB", u64::from(n_blocks) * 8, false)?;
+        let mut bad = BTreeMap::new();
+        for entry in entries.chunks_exact(2) {
+            let &[block, reason] = entry else { unreachable!("chunks of two") };
+            let reason = BadReason::ALL.into_iter().find(|&r| r as u32 == reason);
+            match reason {
+                Some(reason) if block < n_blocks => {
+                    bad.insert(block, reason);
+                }
+                _ => return Err(inconsistent(format!("block {block} in the bad block table"))),
+            }
+        }
+        // A blank drive has its first bad blocks already; the table says it all.
+        self.reset_bad();
+        self.restore_bad(&bad);
+        self.reset_due();
+        Ok(())
     }
 
     fn load_lists(&mut self, r: &mut Reader<'_>) -> Result<(), CodecError> {

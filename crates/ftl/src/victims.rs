@@ -33,6 +33,8 @@ pub(crate) struct Groups {
     per_die: usize,
     /// At most the smallest valid count of the closed blocks in the group.
     bound: Vec<u16>,
+    /// Where the search of each die goes on, counted in blocks of the die.
+    next: Vec<u32>,
 }
 
 impl Victims {
@@ -42,7 +44,8 @@ impl Victims {
             VictimPolicy::Greedy => {
                 let per_die = blocks_per_die.div_ceil(GROUP) as usize;
                 let bound = vec![NOT_CLOSED; per_die * n_dies as usize];
-                Self::Groups(Groups { blocks_per_die, per_die, bound })
+                let next = vec![0; n_dies as usize];
+                Self::Groups(Groups { blocks_per_die, per_die, bound, next })
             }
             VictimPolicy::CostBenefit => {
                 Self::Lists(Lists::new(n_dies, cfg.geo.n_blocks(), units_per_block))
@@ -77,6 +80,13 @@ impl Victims {
         }
     }
 
+    /// Forgets what is not part of a saved drive.
+    pub(crate) fn rest(&mut self) {
+        if let Self::Groups(g) = self {
+            g.next.fill(0);
+        }
+    }
+
     /// Bytes of the index.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
@@ -95,8 +105,9 @@ impl Groups {
         *bound = (*bound).min(valid);
     }
 
-    /// The closed block of `die` with the fewest valid units (the first of equals),
-    /// and that number.
+    /// The closed block of `die` with the fewest valid units, and that number. Equals
+    /// take turns: were it always the first, a drive with many empty blocks would wear
+    /// out some and never touch others.
     pub(crate) fn emptiest(&mut self, die: usize, blocks: &Blocks) -> Option<(u32, u32)> {
         let first = die as u32 * self.blocks_per_die;
         let bounds = &mut self.bound[die * self.per_die..(die + 1) * self.per_die];
@@ -105,15 +116,22 @@ impl Groups {
             if least == NOT_CLOSED {
                 return None;
             }
-            let group = bounds.iter().position(|&b| b == least)?;
+            let from = (self.next[die] / GROUP) as usize;
+            let later = bounds[from..].iter().position(|&b| b == least).map(|at| from + at);
+            let group = later.or_else(|| bounds.iter().position(|&b| b == least))?;
             let start = first + group as u32 * GROUP;
             let end = (start + GROUP).min(first + self.blocks_per_die);
             let counts = &blocks.count[start as usize..end as usize];
             // Blocks that are not closed have the top bit and are never smallest.
             let found = counts.iter().copied().min()?.min(NOT_CLOSED);
             if found == least {
-                let at = counts.iter().position(|&c| c == found)?;
-                return Some((start + at as u32, u32::from(found)));
+                let skip = if group == from { (self.next[die] % GROUP) as usize } else { 0 };
+                let later = counts.iter().skip(skip).position(|&c| c == found);
+                let at = later.map(|at| skip + at);
+                let at = at.or_else(|| counts.iter().position(|&c| c == found))? as u32;
+                let in_die = start - first + at + 1;
+                self.next[die] = if in_die == self.blocks_per_die { 0 } else { in_die };
+                return Some((start + at, u32::from(found)));
             }
             bounds[group] = found;
         }

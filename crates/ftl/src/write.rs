@@ -200,7 +200,7 @@ impl Ftl {
         let block = fr.block;
         let ppn = Ppn(block * self.layout.units_per_block + fr.next);
         if fr.is_between_units(self.layout.units_per_pu) {
-            fr.first_seq = self.seq;
+            fr.first_seq = self.seq.min(self.redo_seq);
         }
         fr.next += 1;
         fr.n_buffered += u32::from(buffered);
@@ -218,12 +218,22 @@ impl Ftl {
         full
     }
 
-    /// Fills the open program unit of `f` with padding and programs it.
+    /// Fills the open program unit of `f` with padding and programs it; again, should
+    /// the program fail.
     pub(crate) fn pad<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
-        let fr = self.frontiers[f];
-        if !fr.is_open() || fr.is_between_units(self.layout.units_per_pu) {
-            return;
+        while self.is_part_filled(f) {
+            self.pad_once(f, ready_ns, flash);
         }
+    }
+
+    /// Something is in the open program unit of `f`.
+    pub(crate) fn is_part_filled(&self, f: usize) -> bool {
+        let fr = &self.frontiers[f];
+        fr.is_open() && !fr.is_between_units(self.layout.units_per_pu)
+    }
+
+    fn pad_once<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
+        let fr = self.frontiers[f];
         for offset in fr.next..fr.pu_end {
             let ppn = Ppn(fr.block * self.layout.units_per_block + offset);
             self.map.set_pad(ppn);
@@ -250,13 +260,16 @@ impl Ftl {
     ) {
         let fr = self.frontiers[f];
         let start = fr.pu_end - self.layout.units_per_pu;
+        if self.cfg.faults.program_fail_ppm > 0 && self.program_fails(die, fr.block, start) {
+            return self.fail_program(f, die, start, ready_ns, flash);
+        }
         if !self.cfg.power_protected {
             self.dies[die].pending_first_seq.push_back(fr.first_seq);
         }
         self.frontiers[f].n_buffered = 0;
         if fr.pu_end == self.layout.units_per_block {
             self.frontiers[f] = Frontier::CLOSED;
-            self.close(fr.block, die);
+            self.close(fr.block, die, ready_ns);
         } else {
             self.frontiers[f].pu_end += self.layout.units_per_pu;
         }
@@ -266,17 +279,23 @@ impl Ftl {
     /// Gives frontier `f` a blank block.
     pub(crate) fn open<F: Flash>(&mut self, f: usize, die: usize, ready_ns: u64, flash: &mut F) {
         if !self.is_gc_frontier(f) {
-            self.reclaim_until(die, 2, ready_ns, flash);
+            self.reclaim_until(die, self.cfg.blocks_before_open(), ready_ns, flash);
         }
-        let block = self.dies[die].free.pop_front().expect("collection keeps a free block");
+        self.open_blank(f, die);
+    }
+
+    /// Gives frontier `f` a blank block, of which the die must have one.
+    pub(crate) fn open_blank(&mut self, f: usize, die: usize) {
+        let block = self.take_free(f, die);
         self.blocks.set_state(block, BlockState::Open);
         self.blocks.frontier[block as usize] = f as u32;
         let pu_end = self.layout.units_per_pu;
         self.frontiers[f] = Frontier { block, pu_end, ..Frontier::CLOSED };
     }
 
-    pub(crate) fn close(&mut self, block: u32, die: usize) {
+    pub(crate) fn close(&mut self, block: u32, die: usize, now_ns: u64) {
         self.blocks.set_state(block, BlockState::Closed);
+        self.scrub.on_close(block, now_ns);
         if self.cfg.victim == VictimPolicy::CostBenefit {
             // Its age counts from here, as its place in the list does.
             self.blocks.last_change[block as usize] = self.seq;

@@ -35,6 +35,8 @@ pub struct Aging {
     pub waf_spread_percent: Option<f64>,
     /// Free blocks at the end.
     pub free_blocks: u64,
+    /// The drive lost its last spare block meanwhile and takes no more writes.
+    pub read_only: bool,
 }
 
 /// Ages `ssd` as its preset says. `progress` is told the drive writes so far.
@@ -59,6 +61,9 @@ pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> 
         let (mut n, mut wafs) = (0u64, vec![]);
         aging.steady = loop {
             wafs.push(overwriter.run(ssd, window));
+            if ssd.ftl().is_read_only() {
+                break false;
+            }
             n += window;
             aging.drive_writes = n as f64 / f64::from(n_logical);
             progress(aging.drive_writes);
@@ -80,6 +85,8 @@ pub fn precondition(ssd: &mut Ssd, seed: u64, mut progress: impl FnMut(f64)) -> 
     // A drive that is measured was idle before; what it collected then is no
     // cost of the workload.
     ssd.fill_idle();
+    aging.read_only = ssd.ftl().is_read_only();
+    aging.steady &= !aging.read_only;
     aging.free_blocks = ssd.ftl().n_free_blocks();
     aging
 }
@@ -125,7 +132,8 @@ impl Overwriter {
         Self { rng, n_units, ahead, at: 0 }
     }
 
-    /// Overwrites `n` units; write amplification meanwhile.
+    /// Overwrites `n` units; write amplification meanwhile (1 if the drive takes no
+    /// writes).
     fn run(&mut self, ssd: &mut Ssd, n: u64) -> f64 {
         let before = ssd.counters().ftl;
         let per_unit = ssd.sectors_per_unit();
@@ -139,7 +147,7 @@ impl Overwriter {
             ssd.prefetch_place(Lba(u64::from(half) * per_unit));
             ssd.fill_unit(Lpn(lpn));
         }
-        ssd.counters().ftl.since(&before).waf().expect("a window has writes")
+        ssd.counters().ftl.since(&before).waf().unwrap_or(1.0)
     }
 }
 

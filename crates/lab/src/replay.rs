@@ -326,7 +326,11 @@ impl Run {
         let part = |busy_ns: u64, n: u64| (busy_ns as f64 / (elapsed_ns * n) as f64).min(1.0);
         let geo = ssd.nand().geometry();
         let n_dies = f64::from(geo.n_dies());
-        let erase_max = ssd.nand().wear().iter().copied().max().unwrap_or(0);
+        let wear = Wear::of(ssd);
+        let tbw_tb = ftl.waf().map(|waf| wear.budget_bytes / waf / 1e12);
+        let host_bytes_per_s = ftl.bytes_host as f64 / elapsed_s;
+        let left = (1.0 - wear.used).max(0.0);
+        let health = ssd.ftl().health();
         let fullest = ssd.ftl().die_valid().max().unwrap_or(0);
         let (r, w) = (&self.reads, &self.writes);
         let latencies = r.sum_ns() + w.sum_ns() + self.others.sum_ns();
@@ -360,9 +364,18 @@ impl Run {
             bytes_meta: ftl.bytes_meta,
             bytes_coalesced: ftl.bytes_coalesced,
             erases: ftl.erases,
-            erase_max,
-            life_used: f64::from(erase_max) / ssd.config().flash.endurance as f64,
+            bytes_redo: ftl.bytes_redo,
+            erase_max: wear.most,
+            life_used: f64::from(wear.most) / ssd.config().flash.endurance as f64,
+            erase_spread: wear.most - wear.least,
+            tbw_tb,
+            life_years: tbw_tb.map(|tb| tb * 1e12 * left / host_bytes_per_s / SECONDS_PER_YEAR),
             gc_runs: ftl.gc_runs,
+            leveling_runs: ftl.leveling_runs,
+            scrub_runs: ftl.scrub_runs,
+            read_retries: c.nand.read_retries,
+            bad_blocks: health.bad_blocks(),
+            spare_blocks: health.spare_blocks,
             free_blocks: ssd.ftl().n_free_blocks(),
             die_collisions: c.nand.die_collisions,
             page_reads: c.nand.page_reads,
@@ -399,6 +412,37 @@ impl Run {
             c.link_in_busy_ns,
         ];
         all.into_iter().for_each(|v| self.digest.add(v));
+    }
+}
+
+/// A year of 365.25 days \[s\].
+const SECONDS_PER_YEAR: f64 = 365.25 * 86_400.0;
+
+/// How worn the good blocks of a drive are.
+struct Wear {
+    least: u32,
+    most: u32,
+    /// Bytes that can be programmed from new until every good block has reached its
+    /// endurance.
+    budget_bytes: f64,
+    /// Part of that which is gone.
+    used: f64,
+}
+
+impl Wear {
+    fn of(ssd: &Ssd) -> Self {
+        let wear = ssd.nand().wear();
+        let n_good = wear.len() as f64 - f64::from(ssd.ftl().health().bad_blocks());
+        let sum: u64 = wear.iter().map(|&n| u64::from(n)).sum();
+        let endurance = ssd.config().flash.endurance as f64;
+        let unit_bytes = f64::from(ssd.ftl().config().geo.unit_bytes);
+        let block_bytes = f64::from(ssd.ftl().layout().units_per_block) * unit_bytes;
+        Self {
+            least: wear.iter().copied().min().unwrap_or(0),
+            most: wear.iter().copied().max().unwrap_or(0),
+            budget_bytes: n_good * endurance * block_bytes,
+            used: sum as f64 / (n_good * endurance),
+        }
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Row {
     pub bytes_host: u64,
     /// Bytes moved by garbage collection.
     pub bytes_gc: u64,
+    /// Bytes of failed programs, programmed again elsewhere.
+    pub bytes_redo: u64,
     /// Bytes folded from SLC to native blocks.
     pub bytes_fold: u64,
     /// Bytes of padding.
@@ -85,8 +87,25 @@ pub struct Row {
     pub erase_max: u32,
     /// That number by the cycles a block is good for.
     pub life_used: f64,
+    /// Most erases of a block less the fewest, over the drive.
+    pub erase_spread: u32,
+    /// Bytes the host can write before the blocks reach their endurance, from new and at
+    /// this run's write amplification \[TB, 10^12 bytes\]; wear is assumed level.
+    pub tbw_tb: Option<f64>,
+    /// Time until then, from now and at the rate of this run \[years\].
+    pub life_years: Option<f64>,
     /// Blocks chosen by garbage collection.
     pub gc_runs: u64,
+    /// Blocks emptied because they lagged behind in wear.
+    pub leveling_runs: u64,
+    /// Blocks emptied because they were read often or held old data.
+    pub scrub_runs: u64,
+    /// Additional senses of pages that could not be read at first.
+    pub read_retries: u64,
+    /// Blocks that are bad.
+    pub bad_blocks: u32,
+    /// Blocks that can still fail before the drive becomes read-only, at best.
+    pub spare_blocks: u64,
     /// Free blocks at the end.
     pub free_blocks: u64,
     /// Senses that waited for their die.

@@ -46,6 +46,8 @@ pub struct PageOp {
     pub page: PageInfo,
     /// Bytes that cross the channel.
     pub bytes: u32,
+    /// Additional senses until a page to be moved can be read.
+    pub retries: u8,
     /// Not before \[ns\].
     pub ready_ns: u64,
 }
@@ -62,6 +64,8 @@ pub struct PageRead {
     pub page: PageInfo,
     /// Bytes that cross the channel.
     pub bytes: u32,
+    /// Additional senses until the page can be read.
+    pub retries: u8,
 }
 
 /// What ended.
@@ -100,6 +104,8 @@ pub struct Counters {
     pub die_collisions: u64,
     /// Senses to move data.
     pub copy_reads: u64,
+    /// Additional senses of pages that could not be read at first, of both kinds.
+    pub read_retries: u64,
     /// Program operations.
     pub programs: u64,
     /// Bytes programmed.
@@ -119,6 +125,7 @@ impl Counters {
             page_reads: self.page_reads - earlier.page_reads,
             die_collisions: self.die_collisions - earlier.die_collisions,
             copy_reads: self.copy_reads - earlier.copy_reads,
+            read_retries: self.read_retries - earlier.read_retries,
             programs: self.programs - earlier.programs,
             program_bytes: self.program_bytes - earlier.program_bytes,
             erases: self.erases - earlier.erases,
@@ -142,6 +149,7 @@ struct Op {
     bytes: u32,
     mode: CellMode,
     page: PageInfo,
+    retries: u8,
     kind: OpKind,
 }
 
@@ -457,7 +465,12 @@ impl Nand {
     ) -> u64 {
         let cell = self.timing.cell(r.mode);
         let times = if r.bytes <= 4096 { &cell.read_4k_ns } else { &cell.read_ns };
-        let mut sensed = start + times[usize::from(r.page.ptype) & 3];
+        let sense_ns = times[usize::from(r.page.ptype) & 3];
+        let mut sensed = start + sense_ns;
+        if r.retries > 0 {
+            self.counters.read_retries += u64::from(r.retries);
+            sensed += u64::from(r.retries) * sense_ns;
+        }
         if self.timing.cache_read {
             // The data register must be empty before the sensed page moves into it.
             sensed = sensed.max(self.register_ns[slot]);
@@ -579,7 +592,8 @@ impl Nand {
 
     fn start_copy(&mut self, die: DieId, op: &Op, start: u64) {
         let slot = self.slot(die, op.page.plane);
-        let r = PageRead { die, mode: op.mode, page: op.page, bytes: op.bytes };
+        let Op { mode, page, bytes, retries, .. } = *op;
+        let r = PageRead { die, mode, page, bytes, retries };
         self.sense(slot, start, &r, &mut |_, _| ());
         self.counters.copy_reads += 1;
     }
@@ -655,7 +669,7 @@ impl Flash for Nand {
 
     fn erase(&mut self, die: DieId, block: BlockId, mode: CellMode, ready_ns: u64) {
         let page = PageInfo { plane: 0, ptype: 0 };
-        let c = PageOp { die, block, mode, page, bytes: 0, ready_ns };
+        let c = PageOp { die, block, mode, page, bytes: 0, retries: 0, ready_ns };
         self.enqueue(die, op(&c, OpKind::Erase));
     }
 
@@ -670,8 +684,8 @@ impl Flash for Nand {
 }
 
 fn op(c: &PageOp, kind: OpKind) -> Op {
-    let PageOp { block, mode, page, bytes, ready_ns, .. } = *c;
-    Op { ready_ns, block, bytes, mode, page, kind }
+    let PageOp { block, mode, page, bytes, retries, ready_ns, .. } = *c;
+    Op { ready_ns, block, bytes, mode, page, retries, kind }
 }
 
 /// Flash without time: work is counted and done.
@@ -682,8 +696,9 @@ impl Flash for Instant<'_> {
     const INSTANT: bool = true;
 
     #[inline]
-    fn copy_read(&mut self, _: PageOp) {
+    fn copy_read(&mut self, c: PageOp) {
         self.0.counters.copy_reads += 1;
+        self.0.counters.read_retries += u64::from(c.retries);
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 //!   how mapping units fill pages, program units and blocks of one cell mode.
 //! * [`Calendar`]: a short gap-filling booking list for a channel or a link.
 //! * [`Nand`]: dies by next-free time, residual work per die, wear per block.
+//! * [`FaultPlan`]: which operations fail.
 //!
 //! Time is a value: [`Nand::read`] answers at once with completion times, and
 //! what was answered is final. Work nobody was told about (programs of buffered
@@ -18,6 +19,7 @@
 
 mod calendar;
 mod engine;
+mod faults;
 mod geometry;
 mod math;
 mod min_tree;
@@ -25,6 +27,7 @@ mod timing;
 
 pub use calendar::Calendar;
 pub use engine::{Counters, Done, DoneKind, Flash, Instant, Nand, PageOp, PageRead};
+pub use faults::FaultPlan;
 pub use geometry::{BlockId, CellMode, DieId, Geometry, Layout, PageInfo, PageOrder, Ppn};
 pub use math::FastDiv;
 pub use timing::{CellTiming, Timing};

@@ -43,7 +43,7 @@ fn nand(n_channels: u32, n_planes: u32, change: impl FnOnce(&mut Timing)) -> Nan
 
 fn page(die: u16, plane: u8) -> PageRead {
     let page = PageInfo { plane, ptype: 0 };
-    PageRead { die: DieId(die), mode: CellMode::Tlc, page, bytes: 16 * KIB }
+    PageRead { die: DieId(die), mode: CellMode::Tlc, page, bytes: 16 * KIB, retries: 0 }
 }
 
 fn read_us(n: &mut Nand, r: &PageRead, at_us: u64) -> u64 {
@@ -59,6 +59,7 @@ fn program(die: u16, ready_us: u64) -> PageOp {
         mode: CellMode::Tlc,
         page: PageInfo { plane: 0, ptype: 0 },
         bytes: 16 * KIB,
+        retries: 0,
         ready_ns: ready_us * US,
     }
 }

@@ -14,12 +14,24 @@ pub struct Figure {
     pub decimals: usize,
     /// Divides the value, for a unit that reads better.
     pub per: f64,
+    /// Left out where it is 0 in every column.
+    pub rare: bool,
 }
 
 impl Figure {
     /// A figure shown as it is.
     pub const fn plain(key: &'static str, label: &'static str, decimals: usize) -> Self {
-        Self { key, label, decimals, per: 1.0 }
+        Self { key, label, decimals, per: 1.0, rare: false }
+    }
+
+    /// A count that is 0 most of the time, and left out then.
+    pub const fn rare(key: &'static str, label: &'static str) -> Self {
+        Self { key, label, decimals: 0, per: 1.0, rare: true }
+    }
+
+    fn is_left_out(&self, rows: &[Value]) -> bool {
+        let nothing = |v: &Value| v.is_null() || (self.rare && v.as_f64() == Some(0.0));
+        rows.iter().all(|r| nothing(&r[self.key]))
     }
 }
 
@@ -30,7 +42,7 @@ pub fn figures_table(rows: &[Value], head: &str, figures: &[Figure]) -> String {
     let heads = rows.iter().map(|r| r[head].as_str().unwrap_or("").to_owned());
     table.set_header(std::iter::once(String::new()).chain(heads));
     for f in figures {
-        if rows.iter().all(|r| r[f.key].is_null()) {
+        if f.is_left_out(rows) {
             continue;
         }
         let cells = rows.iter().map(|r| cell(&r[f.key], f));
@@ -117,5 +129,13 @@ mod tests {
         let text = figures_table(&rows, "p", &figures);
         assert!(text.contains("A [us]") && text.contains("1,234.5") && text.contains('-'));
         assert!(!text.contains('B'), "{text}");
+    }
+
+    #[test]
+    fn rare_counts_show_only_where_one_is_not_zero() {
+        let rows = [json!({"p": "none", "a": 0}), json!({"p": "hints", "a": 3})];
+        let figures = [Figure::rare("a", "bad")];
+        assert!(figures_table(&rows, "p", &figures).contains("bad"));
+        assert!(!figures_table(&rows[..1], "p", &figures).contains("bad"));
     }
 }

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use flashwise_ftl::{ConfigError, FtlConfig, RelationPolicy, VictimPolicy};
-use flashwise_nand::{CellMode, CellTiming, Geometry, PageOrder, Timing};
+use flashwise_ftl::{ConfigError, FtlConfig, RelationPolicy, Scrub, VictimPolicy, WearLeveling};
+use flashwise_nand::{CellMode, CellTiming, FaultPlan, Geometry, PageOrder, Timing};
 
 use crate::error::PresetError;
 
@@ -34,6 +34,12 @@ pub struct DeviceConfig {
     pub buffer: BufferConfig,
     /// Translation layer.
     pub ftl: FtlKeys,
+    /// How wear is spread, and when data is moved for its own good.
+    #[serde(default)]
+    pub wear: WearConfig,
+    /// What fails.
+    #[serde(default)]
+    pub faults: FaultConfig,
     /// How the host drives it when the workload does not say.
     pub host: HostConfig,
     /// How the drive is aged before it is measured.
@@ -170,6 +176,61 @@ pub struct FtlKeys {
     pub yield_percent: u32,
 }
 
+/// `[wear]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WearConfig {
+    /// `none`, `dynamic` or `static`.
+    pub leveling: String,
+    /// Erases by which the least worn block of a die may lag behind before its data
+    /// moves (static).
+    pub gap_max: u32,
+    /// Senses in a block since its erase after which its data moves; 0: never.
+    pub scrub_reads: u32,
+    /// Age of data after which it moves \[hours of simulated time\]; 0: never.
+    pub scrub_hours: f64,
+}
+
+impl Default for WearConfig {
+    fn default() -> Self {
+        Self { leveling: "static".to_owned(), gap_max: 100, scrub_reads: 0, scrub_hours: 0.0 }
+    }
+}
+
+/// `[faults]`. Chances are for unworn blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultConfig {
+    /// Seed of all failures.
+    pub seed: u64,
+    /// Blocks that are bad from the start \[ppm\].
+    pub factory_bad_ppm: u32,
+    /// Programs that fail \[ppm\].
+    pub program_fail_ppm: u32,
+    /// Erases that fail \[ppm\].
+    pub erase_fail_ppm: u32,
+    /// Pages that need another sense \[ppm\]; as many of those a third, and so on.
+    pub read_retry_ppm: u32,
+    /// Most additional senses of one read.
+    pub read_retries_max: u8,
+    /// Growth of the chances over the endurance of a block \[factor\].
+    pub worn_factor: f64,
+}
+
+impl Default for FaultConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            factory_bad_ppm: 0,
+            program_fail_ppm: 0,
+            erase_fail_ppm: 0,
+            read_retry_ppm: 0,
+            read_retries_max: 7,
+            worn_factor: 1.0,
+        }
+    }
+}
+
 /// `[host]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -197,7 +258,7 @@ pub struct PreconditionConfig {
 }
 
 /// Every key that can be set, in the order of a preset file.
-pub const KEYS: [&str; 52] = [
+pub const KEYS: [&str; 63] = [
     "name",
     "about",
     "geometry.channels",
@@ -243,6 +304,17 @@ pub const KEYS: [&str; 52] = [
     "ftl.gc_high_blocks",
     "ftl.idle_us",
     "ftl.yield_percent",
+    "wear.leveling",
+    "wear.gap_max",
+    "wear.scrub_reads",
+    "wear.scrub_hours",
+    "faults.seed",
+    "faults.factory_bad_ppm",
+    "faults.program_fail_ppm",
+    "faults.erase_fail_ppm",
+    "faults.read_retry_ppm",
+    "faults.read_retries_max",
+    "faults.worn_factor",
     "host.mdts_kib",
     "host.gap_us",
     "precondition.occupancy",
@@ -353,12 +425,47 @@ impl DeviceConfig {
             power_protected: self.buffer.power_protected,
             coalesce: self.buffer.coalesce,
             oob: false,
+            leveling: choice("wear.leveling", &self.wear.leveling, &WearLeveling::ALL)?,
+            wear_gap_max: self.wear.gap_max,
+            scrub: self.scrub()?,
+            faults: self.fault_plan()?,
         };
         // With one exported unit this checks everything but the space.
         self.check_space(&cfg)?;
         cfg.n_logical = self.n_logical(&cfg)?;
         self.check_space(&cfg)?;
         Ok(cfg)
+    }
+
+    fn scrub(&self) -> Result<Scrub, PresetError> {
+        let (reads_max, hours) = (self.wear.scrub_reads, self.wear.scrub_hours);
+        // A thousand years, well within the clock.
+        if !(0.0..=8.8e6).contains(&hours) {
+            let expected = "0 (never) to 8,800,000 hours".to_owned();
+            return Err(PresetError::value("wear.scrub_hours", hours, expected));
+        }
+        // Shorter ages than a look can tell apart would look all the time.
+        let age_max_ns = (hours * 3.6e12).min(9e18) as u64;
+        let age_max_ns = if hours > 0.0 { age_max_ns.max(1_000_000) } else { 0 };
+        Ok(Scrub { reads_max, age_max_ns })
+    }
+
+    fn fault_plan(&self) -> Result<FaultPlan, PresetError> {
+        let f = &self.faults;
+        if !(1.0..=1e6).contains(&f.worn_factor) {
+            let expected = "1 (no growth) to 1,000,000".to_owned();
+            return Err(PresetError::value("faults.worn_factor", f.worn_factor, expected));
+        }
+        Ok(FaultPlan {
+            seed: f.seed,
+            factory_bad_ppm: f.factory_bad_ppm,
+            program_fail_ppm: f.program_fail_ppm,
+            erase_fail_ppm: f.erase_fail_ppm,
+            read_retry_ppm: f.read_retry_ppm,
+            read_retries_max: f.read_retries_max,
+            worn_factor: f.worn_factor,
+            endurance: self.flash.endurance,
+        })
     }
 
     /// Checks the configuration; what is advised where space is short really works.

@@ -210,11 +210,13 @@ impl Ssd {
             // Trims and zeroes move no data, so any length will do.
             Command::Trim { lba, sectors } => {
                 self.check_range(lba, sectors, u32::MAX)?;
+                self.check_writable()?;
                 self.catch_up(now_ns);
                 self.trim(lba, sectors, now_ns)
             }
             Command::WriteZeroes { lba, sectors } => {
                 self.check_range(lba, sectors, u32::MAX)?;
+                self.check_writable()?;
                 self.catch_up(now_ns);
                 self.write_zeroes(lba, sectors, now_ns)?
             }
@@ -269,6 +271,7 @@ impl Ssd {
             return Err(CommandError::NoSuchHandle { handle: hint.handle.0, n_handles });
         }
         self.check_range(lba, sectors, self.max_sectors)?;
+        self.check_writable()?;
         self.catch_up(now_ns);
         let done_ns = self.write(lba, sectors, fua, hint, data, now_ns)?;
         self.unless_failed(done_ns)
@@ -360,9 +363,13 @@ impl Ssd {
     }
 
     /// Writes whole mapping units without timing, for filling a drive at rest.
-    /// Collection runs and is counted as always.
+    /// Collection runs and is counted as always. Nothing happens once the drive is
+    /// read-only.
     #[inline]
     pub fn fill_unit(&mut self, lpn: Lpn) {
+        if self.ftl.is_read_only() {
+            return;
+        }
         let unit_bytes = self.ftl.config().geo.unit_bytes;
         let mut ctx = self.ftl.begin_write(&WriteHint::NONE, None);
         let flash = &mut Instant(&mut self.nand);
@@ -420,6 +427,16 @@ impl Ssd {
             () if end > capacity => Err(CommandError::OutOfRange { first, end, capacity }),
             () => Ok(()),
         }
+    }
+
+    #[inline]
+    fn check_writable(&self) -> Result<(), CommandError> {
+        if self.ftl.is_read_only() { Err(self.read_only()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn read_only(&self) -> CommandError {
+        CommandError::ReadOnly { health: self.ftl.health() }
     }
 
     /// Brings the device up to `now_ns`: reports what ended, starts what could,
@@ -510,6 +527,12 @@ impl Ssd {
                 done_ns = done_ns.max(link.book(end_ns, transfer_ns(n, ps)));
             });
         }
+        if self.ftl.counts_reads() {
+            for sense in &reads {
+                let (block, die) = (sense.key.0, sense.page.die);
+                self.ftl.note_read(die, block, start_ns, &mut self.nand);
+            }
+        }
         self.reads = reads;
         let buffered = buffered.min(left);
         if buffered > 0 {
@@ -560,6 +583,7 @@ impl Ssd {
             mode: self.ftl.layout().mode,
             page: place.page,
             bytes: self.ftl.config().geo.unit_bytes,
+            retries: self.ftl.read_retries(place.block, place.page_idx),
         }
     }
 
@@ -605,6 +629,10 @@ impl Ssd {
             };
             at_ns = self.write_unit(&mut ctx, lpn, host_bytes, merged.as_deref(), at_ns);
             sector += n;
+            if sector < end {
+                // It may have lost its last spare block; the rest has no place then.
+                self.check_writable()?;
+            }
         }
         Ok(if fua { self.force(lba, end, at_ns) } else { at_ns })
     }

@@ -1,6 +1,6 @@
 //! What can be wrong with a preset, a command or a saved drive.
 
-use flashwise_ftl::{CodecError, ConfigError, StoreError};
+use flashwise_ftl::{CodecError, ConfigError, Health, StoreError};
 
 /// A preset, or a `--set`, that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +135,16 @@ pub enum CommandError {
         /// Handles there are.
         n_handles: u16,
     },
+    /// The drive has no spare blocks left.
+    #[error(
+        "the drive is read-only: of {} blocks that failed ({} from the start, {} at a program, \
+         {} at an erase) the last was its last spare one; what it holds can still be read",
+        health.bad_blocks(), health.factory_bad, health.program_failures, health.erase_failures
+    )]
+    ReadOnly {
+        /// State of its blocks.
+        health: Health,
+    },
     /// The buffer of a read or write is not whole sectors.
     #[error("{bytes} bytes are not a whole number of 512-byte sectors")]
     PartialSector {
@@ -170,7 +180,18 @@ pub enum SnapshotError {
         /// Magic.
         expected: &'static str,
     },
-    /// Damaged, or of another version.
+    /// Saved by a version that kept other things.
+    #[error(
+        "{path}: saved by another version (expected a file that starts with «{expected}»): age \
+         the drive again and save it"
+    )]
+    OtherVersion {
+        /// File.
+        path: String,
+        /// Magic.
+        expected: &'static str,
+    },
+    /// Damaged.
     #[error("{path}: {source}")]
     Codec {
         /// File.

@@ -32,12 +32,12 @@ mod preset;
 mod snapshot;
 
 pub use config::{
-    BufferConfig, DeviceConfig, FirmwareConfig, FlashConfig, FtlKeys, GeometryConfig, HostConfig,
-    KEYS, LinkConfig, PreconditionConfig, SlcConfig,
+    BufferConfig, DeviceConfig, FaultConfig, FirmwareConfig, FlashConfig, FtlKeys, GeometryConfig,
+    HostConfig, KEYS, LinkConfig, PreconditionConfig, SlcConfig, WearConfig,
 };
 pub use device::{Command, Options, Ssd, SsdCounters};
 pub use error::{CommandError, PresetError, SnapshotError};
-pub use flashwise_ftl::{Contents, FtlCounters, Lpn, RelationPolicy, VictimPolicy};
+pub use flashwise_ftl::{Contents, FtlCounters, Health, Lpn, RelationPolicy, VictimPolicy};
 pub use flashwise_nand::Counters as NandCounters;
 pub use power::PoweredOff;
 pub use preset::{PRESETS, did_you_mean};

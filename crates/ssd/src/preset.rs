@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::{DeviceConfig, KEYS};
+use crate::config::{DeviceConfig, FaultConfig, KEYS, WearConfig};
 use crate::error::PresetError;
 
 /// The presets that are built in, by name, as TOML text.
@@ -44,6 +44,9 @@ impl DeviceConfig {
             message: e.message().to_owned(),
         };
         let mut table: toml::Table = text.parse().map_err(|e| syntax(&e))?;
+        for (section, keys) in optional_sections() {
+            table.entry(section).or_insert(keys);
+        }
         check_keys(place, text, &table)?;
         // Types are checked while line numbers are still known.
         toml::from_str::<Self>(text).map_err(|e| syntax(&e))?;
@@ -69,6 +72,15 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Str
         Some((score, near)) if score > 0.75 => format!("; did you mean «{near}»?"),
         _ => String::new(),
     }
+}
+
+/// Sections a preset file may leave out, with their defaults.
+fn optional_sections() -> [(&'static str, toml::Value); 2] {
+    let value = "plain tables of plain values";
+    [
+        ("wear", toml::Value::try_from(WearConfig::default()).expect(value)),
+        ("faults", toml::Value::try_from(FaultConfig::default()).expect(value)),
+    ]
 }
 
 fn is_path(name: &str) -> bool {

@@ -15,15 +15,18 @@ use crate::config::DeviceConfig;
 use crate::device::{Options, Ssd};
 use crate::error::SnapshotError;
 
-const MAGIC: &str = "flashwise drive 1\n";
+const MAGIC: &str = "flashwise drive 2\n";
+
+/// How the files of all versions begin.
+const KIND: &str = "flashwise drive ";
 
 /// Longest preset text accepted \[bytes\].
 const PRESET_BYTES_MAX: u64 = 1 << 20;
 
-/// The file begins like a saved drive.
+/// The file begins like a saved drive (of any version).
 pub fn is_saved_drive(path: &Path) -> bool {
-    let mut head = [0u8; MAGIC.len()];
-    File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == MAGIC.as_bytes()
+    let mut head = [0u8; KIND.len()];
+    File::open(path).and_then(|mut f| f.read_exact(&mut head)).is_ok() && head == KIND.as_bytes()
 }
 
 impl Ssd {
@@ -50,7 +53,12 @@ impl Ssd {
         let mut file = BufReader::new(File::open(path).map_err(io)?);
         let mut head = [0u8; MAGIC.len()];
         if file.read_exact(&mut head).is_err() || head != MAGIC.as_bytes() {
-            return Err(SnapshotError::NotADrive { path: name, expected: MAGIC.trim_end() });
+            let expected = MAGIC.trim_end();
+            return Err(if head.starts_with(KIND.as_bytes()) {
+                SnapshotError::OtherVersion { path: name, expected }
+            } else {
+                SnapshotError::NotADrive { path: name, expected }
+            });
         }
         let mut zstd = zstd::Decoder::new(file).map_err(io)?;
         read_sections(&name, &mut zstd, options)
@@ -59,7 +67,7 @@ impl Ssd {
     /// Ends all work, padding what is half filled.
     fn quiesce(&mut self) {
         self.rest();
-        self.ftl.quiesce(&mut Instant(&mut self.nand));
+        self.ftl.quiesce(self.now_ns(), &mut Instant(&mut self.nand));
         self.release_at_once();
         self.rest();
     }
@@ -97,7 +105,8 @@ fn read_sections(name: &str, from: &mut dyn Read, options: Options) -> Result<Ss
     };
     let mut nand = Nand::new(ftl_cfg.geo, cfg.timing().map_err(preset)?);
     nand.set_wear(r.u32s(b"WEAR", ftl_cfg.geo.n_blocks() as usize).map_err(codec)?);
-    let ftl = Ftl::load(ftl_cfg, contents, &mut r).map_err(codec)?;
+    let mut ftl = Ftl::load(ftl_cfg, contents, &mut r).map_err(codec)?;
+    ftl.set_erases(nand.wear());
     ftl.self_check(&nand).map_err(|what| codec(CodecError::Inconsistent { what }))?;
     Ssd::assemble(cfg, ftl, nand).map_err(preset)
 }

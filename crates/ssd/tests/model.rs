@@ -4,13 +4,15 @@
 //! made durable, more while writes are only buffered and power may fail. Both are
 //! driven with writes (whole and partial units, right, wrong and hostile hints),
 //! trims, zeroes, flushes, forced writes, idle time that lets collection run, power
-//! cuts, saves and loads; after every step every invariant is checked, and reads
-//! compare contents that were stored at their physical place.
+//! cuts, saves and loads; blocks are worn evenly or not, scrubbed, and fail; after every
+//! step every invariant is checked, and reads compare contents that were stored at their
+//! physical place. A drive that has lost its last spare block refuses writes, and still
+//! reads everything.
 
 use std::collections::BTreeMap;
 
 use flashwise_hint::{DataClass, Handle, Lba, Relation, SECTOR_BYTES, WriteHint};
-use flashwise_ssd::{Command, Contents, DeviceConfig, Options, RelationPolicy, Ssd};
+use flashwise_ssd::{Command, CommandError, Contents, DeviceConfig, Options, RelationPolicy, Ssd};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -59,6 +61,11 @@ struct Shape {
     victim: &'static str,
     relation: RelationPolicy,
     over_provisioning: f64,
+    leveling: &'static str,
+    /// Reads after which a block is scrubbed; 0: never.
+    scrub_reads: u32,
+    /// Chances of failure, as parts of what is plenty; 0: none.
+    faults: u32,
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
@@ -66,7 +73,11 @@ fn shapes() -> impl Strategy<Value = Shape> {
     let relation = prop::sample::select(vec![RelationPolicy::None, RelationPolicy::Hints]);
     let size = (1..3u32, 1..3u32, 1..3u32, 1..4u16, prop::sample::select(vec![4u32, 8]));
     let op = prop::sample::select(vec![0.02, 0.3]);
-    (size, any::<bool>(), any::<bool>(), victims, relation, op).prop_map(
+    let leveling = prop::sample::select(vec!["none", "dynamic", "static"]);
+    let scrub_reads = prop::sample::select(vec![0u32, 0, 5, 100]);
+    let faults = prop::sample::select(vec![0u32, 0, 0, 1, 10]);
+    let ageing = (leveling, scrub_reads, faults);
+    (size, any::<bool>(), any::<bool>(), victims, relation, op, ageing).prop_map(
         |(
             (channels, dies, planes, handles, unit_kib),
             power_protected,
@@ -74,6 +85,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             victim,
             relation,
             op,
+            (leveling, scrub_reads, faults),
         )| {
             Shape {
                 channels,
@@ -86,6 +98,9 @@ fn shapes() -> impl Strategy<Value = Shape> {
                 victim,
                 relation,
                 over_provisioning: op,
+                leveling,
+                scrub_reads,
+                faults,
             }
         },
     )
@@ -112,6 +127,17 @@ fn try_device(s: &Shape, over_provisioning: f64) -> Option<Ssd> {
         format!("buffer.power_protected={}", s.power_protected),
         format!("buffer.coalesce={}", s.coalesce),
         "buffer.kib=64".to_owned(),
+        format!("wear.leveling={}", s.leveling),
+        "wear.gap_max=2".to_owned(),
+        format!("wear.scrub_reads={}", s.scrub_reads),
+        format!("wear.scrub_hours={}", if s.scrub_reads > 5 { 1e-5 } else { 0.0 }),
+        format!("faults.seed={}", s.channels + 7 * s.planes),
+        format!("faults.factory_bad_ppm={}", s.faults * 1000),
+        format!("faults.program_fail_ppm={}", s.faults * 500),
+        format!("faults.erase_fail_ppm={}", s.faults * 2000),
+        format!("faults.read_retry_ppm={}", s.faults * 30_000),
+        format!("faults.worn_factor={}", 1 + s.faults),
+        "flash.endurance=50".to_owned(),
     ];
     let cfg = DeviceConfig::open("tiny", &sets).expect("the keys exist");
     let options =
@@ -164,9 +190,30 @@ impl Pair {
             s[..8].copy_from_slice(&self.version.to_le_bytes());
             s[504..].copy_from_slice(&(first + i as u64).to_le_bytes());
         }
-        let done = self.ssd.write_bytes(Lba(first), &data, fua, hint, self.now);
-        self.now = done.expect("a write in range succeeds");
+        match self.ssd.write_bytes(Lba(first), &data, fua, hint, self.now) {
+            Ok(done) => self.now = done,
+            Err(e) => return self.refused(&e, first, sectors, self.version),
+        }
         self.put(first, sectors, self.version, fua || self.shape.power_protected);
+    }
+
+    /// A drive without spare blocks refuses what changes it, perhaps in the middle of
+    /// a command.
+    fn refused(&mut self, e: &CommandError, first: u64, sectors: u32, version: u64) {
+        assert!(matches!(e, CommandError::ReadOnly { .. }), "{e}");
+        assert!(self.ssd.ftl().is_read_only() && self.shape.faults > 0, "{e}");
+        self.now = self.now.max(self.ssd.now_ns());
+        let mut data = vec![0u8; SECTOR_BYTES as usize];
+        for sector in first..first + u64::from(sectors) {
+            let done = self.ssd.read_bytes(Lba(sector), &mut data, self.now);
+            self.now = done.expect("a read in range succeeds");
+            let found = u64::from_le_bytes(data[..8].try_into().unwrap());
+            let held = self.versions(sector);
+            if held.last() != Some(&found) {
+                assert_eq!(found, version, "sector {sector}");
+                held.push(version);
+            }
+        }
     }
 
     fn hint(&self, relation: u8, prev: u64, handle: u16) -> WriteHint {
@@ -213,7 +260,9 @@ impl Pair {
             }
             Step::Trim { at, sectors } => {
                 let (first, sectors) = self.place(at, sectors);
-                self.command(Command::Trim { lba: Lba(first), sectors });
+                if let Err(e) = self.command(Command::Trim { lba: Lba(first), sectors }) {
+                    return self.refused(&e, first, 1, 0);
+                }
                 let unit = self.ssd.sectors_per_unit();
                 let inner = first.div_ceil(unit) * unit;
                 let end = (first + u64::from(sectors)) / unit * unit;
@@ -224,12 +273,14 @@ impl Pair {
             }
             Step::Zero { at, sectors } => {
                 let (first, sectors) = self.place(at, sectors);
-                self.command(Command::WriteZeroes { lba: Lba(first), sectors });
+                if let Err(e) = self.command(Command::WriteZeroes { lba: Lba(first), sectors }) {
+                    return self.refused(&e, first, sectors, 0);
+                }
                 self.put(first, sectors, 0, self.shape.power_protected);
             }
             Step::Read { at, sectors } => self.read(at, sectors),
             Step::Flush => {
-                self.command(Command::Flush);
+                self.command(Command::Flush).expect("a flush succeeds");
                 self.settle_model();
             }
             Step::Idle { us } => self.now += us * 1000,
@@ -238,8 +289,9 @@ impl Pair {
         }
     }
 
-    fn command(&mut self, command: Command) {
-        self.now = self.ssd.submit(&command, self.now).expect("a command in range succeeds");
+    fn command(&mut self, command: Command) -> Result<(), CommandError> {
+        self.now = self.ssd.submit(&command, self.now)?;
+        Ok(())
     }
 
     fn settle_model(&mut self) {
@@ -315,6 +367,9 @@ fn trims_and_flushes_leave_blocks_to_collection() {
                 victim,
                 relation: RelationPolicy::None,
                 over_provisioning: 0.02,
+                leveling: "static",
+                scrub_reads: 0,
+                faults: 0,
             };
             let mut pair = Pair::new(shape);
             pair.step(&Step::Burst { at: 0, n: 4000, stride: 1, relation: 0 });

@@ -104,15 +104,16 @@ fn what_is_not_a_saved_drive_is_refused() {
     let cases: [(&str, &[u8]); 4] = [
         ("empty", b""),
         ("text", b"name = \"tiny\"\n"),
-        ("newer", b"flashwise drive 2\nwhatever"),
-        ("head", b"flashwise drive 1\n"),
+        ("older", b"flashwise drive 1\nwhatever"),
+        ("head", b"flashwise drive 2\n"),
     ];
     for (name, bytes) in cases {
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).expect("it can be written");
         let message = load_error(&path).expect("refused");
         assert!(message.contains(name), "{message}");
-        assert_eq!(is_saved_drive(&path), name == "head");
+        assert_eq!(is_saved_drive(&path), name == "head" || name == "older");
+        assert_eq!(message.contains("another version"), name == "older", "{message}");
     }
     assert!(load_error(dir.path()).is_some());
     assert!(load_error(&dir.path().join("absent")).expect("refused").contains("absent"));
