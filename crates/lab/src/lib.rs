@@ -5,18 +5,23 @@
 //!
 //! * [`Policy`]: what `--policy` says, on three independent axes.
 //! * [`precondition`]: fills and ages a drive to steady state.
-//! * [`replay`]: drives a workload through a drive and measures.
+//! * [`replay`]: drives a workload through a drive and measures; [`share`] reads it once
+//!   for several replays; [`in_words`] says what one was worth against another.
 
 mod aging;
+mod compare;
 mod error;
 mod measure;
 mod policy;
 mod replay;
 mod row;
+mod share;
 
 pub use aging::{Aging, fill_ranges, precondition};
+pub use compare::in_words;
 pub use error::LabError;
 pub use measure::Latencies;
 pub use policy::{Policy, PolicyError};
 pub use replay::{Pace, Replay, replay};
 pub use row::{Relations, Row};
+pub use share::{Feeder, Shared, share};

@@ -36,7 +36,8 @@ impl Figure {
 }
 
 /// A table with a column for every row of results, headed by its `head` key, and a
-/// line for every figure that any of them has.
+/// line for every figure that any of them has. Later columns also say by how many
+/// percent they differ from the first.
 pub fn figures_table(rows: &[Value], head: &str, figures: &[Figure]) -> String {
     let mut table = new_table();
     let heads = rows.iter().map(|r| r[head].as_str().unwrap_or("").to_owned());
@@ -45,7 +46,10 @@ pub fn figures_table(rows: &[Value], head: &str, figures: &[Figure]) -> String {
         if f.is_left_out(rows) {
             continue;
         }
-        let cells = rows.iter().map(|r| cell(&r[f.key], f));
+        let cells = rows.iter().enumerate().map(|(i, r)| {
+            let change = if i == 0 { String::new() } else { change(&rows[0][f.key], &r[f.key]) };
+            cell(&r[f.key], f) + &change
+        });
         table.add_row(std::iter::once(f.label.to_owned()).chain(cells));
     }
     for column in table.column_iter_mut().skip(1) {
@@ -85,6 +89,23 @@ fn cell(value: &Value, f: &Figure) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Difference from the first column, as wide in every line: ` +12.3 %`.
+fn change(first: &Value, other: &Value) -> String {
+    let text = match (first.as_f64(), other.as_f64()) {
+        (Some(a), Some(b)) if a != 0.0 && a != b => {
+            let percent = (b / a - 1.0) * 100.0;
+            let decimals = if percent.abs() < 9.95 { 1 } else { 0 };
+            match percent {
+                p if p > 9999.0 => "> x100".to_owned(),
+                p if p.abs() < 0.05 => "~0 %".to_owned(),
+                p => format!("{p:+.decimals$} %"),
+            }
+        }
+        _ => String::new(),
+    };
+    format!("{text:>9}")
 }
 
 /// Thousands apart.
@@ -129,6 +150,19 @@ mod tests {
         let text = figures_table(&rows, "p", &figures);
         assert!(text.contains("A [us]") && text.contains("1,234.5") && text.contains('-'));
         assert!(!text.contains('B'), "{text}");
+    }
+
+    #[test]
+    fn later_columns_say_how_they_differ() {
+        let base = json!(200.0);
+        let cases = [(json!(210.0), "+5.0 %"), (json!(100.0), "-50 %"), (json!(200.0), "")];
+        for (other, text) in cases {
+            assert_eq!(change(&base, &other).trim(), text);
+        }
+        assert_eq!(change(&json!(0.0), &json!(3.0)).trim(), "");
+        assert_eq!(change(&base, &json!(200.02)).trim(), "~0 %");
+        assert_eq!(change(&json!(1.0), &json!(1e6)).trim(), "> x100");
+        assert_eq!(change(&base, &json!("word")).len(), change(&base, &json!(1.0)).len());
     }
 
     #[test]
