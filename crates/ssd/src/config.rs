@@ -325,6 +325,15 @@ pub const KEYS: [&str; 63] = [
 ];
 
 impl DeviceConfig {
+    /// Checks everything that building the drive checks, without the memory that a
+    /// drive takes; returns what its translation layer needs.
+    pub fn check(&self) -> Result<FtlConfig, PresetError> {
+        let ftl = self.ftl_config(RelationPolicy::None)?;
+        self.timing()?;
+        crate::device::Limits::of(self, &ftl)?;
+        Ok(ftl)
+    }
+
     /// Checks the keys that no part of the device looks at when it is built.
     pub(crate) fn check_use(&self) -> Result<(), PresetError> {
         let (h, p) = (&self.host, &self.precondition);

@@ -1,7 +1,9 @@
 //! Commands in, completion times out: the core loop of the simulator is
 //! [`Ssd::submit`].
 
-use flashwise_ftl::{Contents, Ftl, FtlCounters, Lpn, Media, Place, RelationPolicy, WriteContext};
+use flashwise_ftl::{
+    Contents, Ftl, FtlConfig, FtlCounters, Lpn, Media, Place, RelationPolicy, WriteContext,
+};
 use flashwise_hint::{Lba, Relation, SECTOR_BYTES, WriteHint};
 use flashwise_nand::{Calendar, Counters, DieId, Done, DoneKind, Instant, Nand, PageRead};
 
@@ -137,6 +139,42 @@ pub struct Ssd {
     reads: Vec<Sense>,
 }
 
+/// What the preset says about the controller, checked.
+pub(crate) struct Limits {
+    latencies: Latencies,
+    buffer_units: u32,
+    mdts: u32,
+}
+
+impl Limits {
+    /// Reads and checks every key that is neither of the flash nor of the FTL.
+    pub(crate) fn of(cfg: &DeviceConfig, ftl: &FtlConfig) -> Result<Self, PresetError> {
+        let (fw, link) = (&cfg.firmware, &cfg.link);
+        let latencies = Latencies {
+            read_ns: config::ns("firmware.read_us", fw.read_us)?,
+            read_4k_ns: config::ns("firmware.read_4k_us", fw.read_4k_us)?,
+            write_ns: config::ns("firmware.write_us", fw.write_us)?,
+            write_4k_ns: config::ns("firmware.write_4k_us", fw.write_4k_us)?,
+            link_ps_per_byte: config::ps_per_byte("link.mb_s", link.mb_s)?,
+            idle_ns: config::ns("ftl.idle_us", cfg.ftl.idle_us)?,
+        };
+        let unit_bytes = ftl.geo.unit_bytes;
+        let buffer_units = config::kib("buffer.kib", cfg.buffer.kib)? / unit_bytes;
+        let least = ftl.layout().units_per_pu;
+        if buffer_units < least {
+            let expected = format!("at least one program unit ({} KiB)", least * unit_bytes / 1024);
+            return Err(PresetError::value("buffer.kib", cfg.buffer.kib, expected));
+        }
+        let mdts = config::kib("host.mdts_kib", cfg.host.mdts_kib)?;
+        if mdts < unit_bytes.max(4096) {
+            let expected = "at least 4 KiB and one mapping unit".to_owned();
+            return Err(PresetError::value("host.mdts_kib", cfg.host.mdts_kib, expected));
+        }
+        cfg.check_use()?;
+        Ok(Self { latencies, buffer_units, mdts })
+    }
+}
+
 /// Commands after which all dies are brought up to date. Work that waits on a die
 /// nobody touches must start before channels forget the time it belongs to.
 const SWEEP_INTERVAL: u32 = 32;
@@ -152,30 +190,10 @@ impl Ssd {
     }
 
     pub(crate) fn assemble(cfg: DeviceConfig, ftl: Ftl, nand: Nand) -> Result<Self, PresetError> {
-        let (fw, link) = (&cfg.firmware, &cfg.link);
-        let latencies = Latencies {
-            read_ns: config::ns("firmware.read_us", fw.read_us)?,
-            read_4k_ns: config::ns("firmware.read_4k_us", fw.read_4k_us)?,
-            write_ns: config::ns("firmware.write_us", fw.write_us)?,
-            write_4k_ns: config::ns("firmware.write_4k_us", fw.write_4k_us)?,
-            link_ps_per_byte: config::ps_per_byte("link.mb_s", link.mb_s)?,
-            idle_ns: config::ns("ftl.idle_us", cfg.ftl.idle_us)?,
-        };
+        let Limits { latencies, buffer_units, mdts } = Limits::of(&cfg, ftl.config())?;
         let unit_bytes = ftl.config().geo.unit_bytes;
-        let buffer_units = config::kib("buffer.kib", cfg.buffer.kib)? / unit_bytes;
-        let least = ftl.layout().units_per_pu;
-        if buffer_units < least {
-            let expected = format!("at least one program unit ({} KiB)", least * unit_bytes / 1024);
-            return Err(PresetError::value("buffer.kib", cfg.buffer.kib, expected));
-        }
-        let mdts = config::kib("host.mdts_kib", cfg.host.mdts_kib)?;
-        if mdts < unit_bytes.max(4096) {
-            let expected = "at least 4 KiB and one mapping unit".to_owned();
-            return Err(PresetError::value("host.mdts_kib", cfg.host.mdts_kib, expected));
-        }
-        cfg.check_use()?;
         Ok(Self {
-            full_duplex: link.full_duplex,
+            full_duplex: cfg.link.full_duplex,
             latencies,
             unit_shift: (unit_bytes / SECTOR_BYTES as u32).trailing_zeros(),
             max_sectors: mdts / SECTOR_BYTES as u32,

@@ -37,8 +37,10 @@ pub use config::{
 };
 pub use device::{Command, Options, Ssd, SsdCounters};
 pub use error::{CommandError, PresetError, SnapshotError};
-pub use flashwise_ftl::{Contents, FtlCounters, Health, Lpn, RelationPolicy, VictimPolicy};
-pub use flashwise_nand::Counters as NandCounters;
+pub use flashwise_ftl::{
+    ConfigError, Contents, FtlConfig, FtlCounters, Health, Lpn, RelationPolicy, VictimPolicy,
+};
+pub use flashwise_nand::{CellMode, Counters as NandCounters, Layout, PageOrder, Timing};
 pub use power::PoweredOff;
 pub use preset::{PRESETS, did_you_mean};
 pub use snapshot::is_saved_drive;

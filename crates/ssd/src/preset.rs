@@ -59,6 +59,11 @@ impl DeviceConfig {
         })
     }
 
+    /// The dotted name of a key; the section may be left out where that is enough.
+    pub fn full_key(key: &str) -> Result<&'static str, PresetError> {
+        full_key(key)
+    }
+
     /// The preset as TOML text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a preset is plain tables of plain values")
