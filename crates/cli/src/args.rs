@@ -19,7 +19,7 @@ pub(crate) struct Args {
 pub(crate) enum Verb {
     /// Replay a block trace or a fio job on a modelled drive
     Replay(ReplayArgs),
-    /// List or show the drives that are built in
+    /// List, explain or make drives
     Device(DeviceArgs),
 }
 
@@ -78,12 +78,17 @@ pub(crate) struct DeviceArgs {
 pub(crate) enum DeviceVerb {
     /// List the presets
     List,
-    /// Print a preset with the source of every number, in the form that --device takes
+    /// Explain a drive: every number with its source, and what follows from them
     Show {
-        /// Preset or preset file
+        /// Preset, preset file or saved drive
         preset: String,
         /// Change one key; repeatable
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
     },
+    /// Write a preset for a capacity, or for a drive of this machine
+    New(Box<crate::device_new::NewArgs>),
 }

@@ -1,15 +1,21 @@
-//! `flashwise device`: what drives there are.
+//! `flashwise device`: what drives there are, and what they are made of.
 
-use flashwise_report::list_table;
-use flashwise_ssd::{DeviceConfig, Options, PRESETS, Ssd};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use flashwise_design::{Annotated, Derived, meaning};
+use flashwise_report::{json_text, list_table};
+use flashwise_ssd::{DeviceConfig, Options, PRESETS, Ssd, is_saved_drive};
 
 use crate::args::{DeviceArgs, DeviceVerb};
-use crate::{Failure, output};
+use crate::{Failure, device_new, output};
 
 pub(crate) fn run(args: &DeviceArgs) -> Result<(), Failure> {
     match &args.verb {
         DeviceVerb::List => list(),
-        DeviceVerb::Show { preset, set } => show(preset, set),
+        DeviceVerb::Show { preset, set, json } => show(preset, set, *json),
+        DeviceVerb::New(args) => device_new::run(args),
     }
 }
 
@@ -28,29 +34,61 @@ fn list() -> Result<(), Failure> {
     output::results(&list_table(&["preset", "exported", "spare", "dies", "about"], &rows))
 }
 
-/// Unchanged presets are shown as they were written, with the source of every
-/// number; changes are listed, and checked, above them.
-fn show(preset: &str, set: &[String]) -> Result<(), Failure> {
-    let cfg = DeviceConfig::open(preset, set).map_err(Failure::input)?;
-    let ssd = Ssd::new(cfg, Options::default()).map_err(Failure::input)?;
-    let ftl = ssd.ftl();
-    let layout = ftl.layout();
-    let unit_kib = ftl.config().geo.unit_bytes / 1024;
-    let mut text = format!(
-        "# exported {} MiB, spare {:.2} % beyond a reserve of {} blocks per die\n\
-         # program unit {} KiB, stripe {} KiB, block {} KiB; tables {:.2} bytes per exported unit\n",
-        ssd.capacity_sectors() / 2048,
-        ftl.config().over_provisioning() * 100.0,
-        ftl.config().reserve_blocks(),
-        layout.units_per_pu * unit_kib,
-        layout.units_per_pu * unit_kib * ftl.config().geo.n_dies(),
-        layout.units_per_block * unit_kib,
-        ftl.table_bytes() as f64 / f64::from(ftl.config().n_logical),
-    );
-    let built_in = PRESETS.iter().find(|(name, _)| *name == preset);
-    match built_in {
-        Some((_, source)) if set.is_empty() => text.push_str(source),
-        _ => text.push_str(&ssd.config().to_toml()),
+/// A file that `--device` takes: derived figures and meanings are comments.
+fn show(preset: &str, set: &[String], json: bool) -> Result<(), Failure> {
+    let mut drive = open(preset)?;
+    for change in set {
+        drive.set(change, &format!("asked for: --set {change}")).map_err(Failure::input)?;
     }
-    output::results(&text)
+    let derived = Derived::of(drive.config()).map_err(Failure::input)?;
+    if json {
+        return output::results(&json_text(&as_json(preset, set, &drive, &derived)));
+    }
+    drive.head = explain(&drive, &derived);
+    output::results(&drive.to_toml())
+}
+
+fn open(preset: &str) -> Result<Annotated, Failure> {
+    let path = Path::new(preset);
+    if is_saved_drive(path) {
+        let ssd = Ssd::load(path, Options::default()).map_err(Failure::input)?;
+        return Ok(Annotated::bare(ssd.config().clone()));
+    }
+    Annotated::open(preset).map_err(Failure::input)
+}
+
+/// Lines for the head of a preset.
+pub(crate) fn explain(drive: &Annotated, derived: &Derived) -> Vec<String> {
+    let about = format!("{}: {}", drive.config().name, drive.config().about);
+    let mut head = vec![about, String::new(), "What follows from the keys below:".to_owned()];
+    head.extend(derived.lines());
+    head.push("Rates are bounds by resource; a run stays below the smallest.".to_owned());
+    head
+}
+
+fn as_json(preset: &str, set: &[String], drive: &Annotated, derived: &Derived) -> Value {
+    let keys = drive.entries().into_iter().map(|(key, value)| {
+        let m = meaning(key);
+        json!({
+            "key": key,
+            "value": serde_json::to_value(value).unwrap_or(Value::Null),
+            "unit": m.map(|m| m.unit).filter(|u| !u.is_empty()),
+            "meaning": m.map(|m| m.text),
+            "source": drive.source(key),
+        })
+    });
+    let facts = derived.facts.iter().map(|f| (f.key.to_owned(), json!(f.value)));
+    let rates = derived.rates.iter().map(|r| {
+        let (bounded_by, least) = r.smallest();
+        let bounds: Map<String, Value> =
+            r.bounds.iter().map(|(name, v)| ((*name).to_owned(), json!(v))).collect();
+        (r.key.to_owned(), json!({"bound": least, "bounded_by": bounded_by, "by_resource": bounds}))
+    });
+    json!({
+        "device": preset,
+        "set": set,
+        "keys": keys.collect::<Vec<_>>(),
+        "derived": facts.collect::<Map<_, _>>(),
+        "rates": rates.collect::<Map<_, _>>(),
+    })
 }

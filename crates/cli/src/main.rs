@@ -5,6 +5,8 @@
 
 mod args;
 mod device;
+mod device_new;
+mod nvme;
 mod output;
 mod replay;
 

@@ -2,6 +2,7 @@
 //! runs of them, and the formula of greedy collection.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub(crate) use flashwise_design::greedy_waf;
 use flashwise_hint::Lba;
 use flashwise_lab::{LabError, Pace, Policy, Replay, Row, replay};
 use flashwise_ssd::{DeviceConfig, Lpn, Options, PresetError, Ssd};
@@ -71,22 +72,4 @@ pub(crate) fn fill(ssd: &mut Ssd, n_units: u64) {
 pub(crate) fn read_ns(ssd: &mut Ssd, lba: u64, sectors: u32) -> u64 {
     let at = ssd.rest() + 1_000_000;
     ssd.submit_read(Lba(lba), sectors, at).unwrap() - at
-}
-
-/// Lambert's W for -1/e <= x < 0, principal branch, by Halley's method.
-fn lambert_w(x: f64) -> f64 {
-    let mut w = if x < -0.3 { -1.0 + (2.0 * (1.0 + std::f64::consts::E * x)).sqrt() } else { x };
-    for _ in 0..60 {
-        let e = w.exp();
-        let f = w * e - x;
-        w -= f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
-    }
-    w
-}
-
-/// Write amplification of greedy collection under uniform random writes, for a
-/// device with `a` physical units for each logical one. Source: Desnoyers,
-/// "Analytic Models of SSD Write Performance", 2014; Hu et al., arXiv 1110.4245.
-pub(crate) fn greedy_waf(a: f64) -> f64 {
-    a / (a + lambert_w(-a * (-a).exp()))
 }
