@@ -41,6 +41,20 @@ pub enum WorkloadError {
         expected: Box<str>,
     },
 
+    /// Every line was understood, and none is a request.
+    #[error("{}:{line}: expected {expected}, found no requests in the lines before ({counted}); \
+             choose other rows or record the trace again", path.display())]
+    NoRequests {
+        /// File.
+        path: PathBuf,
+        /// Last line, from 1.
+        line: u64,
+        /// What the lines are, with counts.
+        counted: Box<str>,
+        /// What should be.
+        expected: Box<str>,
+    },
+
     /// No reader recognises the first line.
     #[error("{}:{line}: expected a trace in a known format ({known}), found «{found}»; {advice}",
             path.display())]
@@ -72,9 +86,23 @@ pub enum WorkloadError {
         advice: Box<str>,
     },
 
-    /// A row is earlier than the row before it.
-    #[error("{}:{line}: expected times that never go back, found {found} after {previous}; sort \
-             the rows by time first, for example with `{sort}`", path.display())]
+    /// The first line follows two formats.
+    #[error("{}:{line}: expected the first rows of one known format, found rows that could be \
+             {one} or {other}; name the right one with --format", path.display())]
+    AmbiguousFormat {
+        /// File.
+        path: PathBuf,
+        /// Line, from 1.
+        line: u64,
+        /// A format that fits.
+        one: Format,
+        /// Another that fits.
+        other: Format,
+    },
+
+    /// A row is earlier than the rows before it, by more than can be put in order.
+    #[error("{}:{line}: expected {expected}, found {found} after {previous}; {advice}",
+            path.display())]
     TimeBackwards {
         /// File.
         path: PathBuf,
@@ -82,10 +110,28 @@ pub enum WorkloadError {
         line: u64,
         /// Time of this row, with unit.
         found: Box<str>,
-        /// Time of the row before it, with unit.
+        /// Time that it should not go behind, with unit.
         previous: Box<str>,
-        /// Command that sorts a file of this format.
-        sort: &'static str,
+        /// Which order of times is accepted.
+        expected: Box<str>,
+        /// What to do.
+        advice: Box<str>,
+    },
+
+    /// A device was selected that no row names.
+    #[error("{}:{line}: expected rows of the selected device «{found}»{}, found {}; select one of \
+             those, or none to keep all", path.display(), did_you_mean(suggestion), devices(known))]
+    NoSuchDevice {
+        /// File.
+        path: PathBuf,
+        /// Last line, from 1.
+        line: u64,
+        /// What was selected.
+        found: Box<str>,
+        /// The nearest device of the trace.
+        suggestion: Option<Box<str>>,
+        /// Devices of the trace, shortened.
+        known: Box<str>,
     },
 
     /// A line without end.
@@ -225,6 +271,15 @@ pub enum WorkloadError {
         sectors: u64,
     },
 
+    /// A format that is read and not written.
+    #[error("{}: expected mqsim or cloudphysics, found {format}; write one of those", path.display())]
+    NotWritable {
+        /// File to be written.
+        path: PathBuf,
+        /// The format.
+        format: Format,
+    },
+
     /// A format has no way to write down a request.
     #[error("{}: expected only requests that the {format} format can hold ({accepted}), found a \
              {op:?}; choose another format", path.display())]
@@ -254,6 +309,10 @@ impl WorkloadError {
             | Self::Damaged { path, .. }
             | Self::TooLarge { path, .. }
             | Self::Key { path, .. }
+            | Self::AmbiguousFormat { path, .. }
+            | Self::NoRequests { path, .. }
+            | Self::NoSuchDevice { path, .. }
+            | Self::NotWritable { path, .. }
             | Self::NotExpressible { path, .. } => Some(path),
             _ => None,
         }
@@ -270,6 +329,9 @@ impl WorkloadError {
             | Self::EndsEarly { line, .. }
             | Self::Damaged { line, .. }
             | Self::TooLarge { line, .. }
+            | Self::AmbiguousFormat { line, .. }
+            | Self::NoRequests { line, .. }
+            | Self::NoSuchDevice { line, .. }
             | Self::Key { line, .. } => Some(*line),
             _ => None,
         }
@@ -280,6 +342,13 @@ fn did_you_mean(suggestion: &Option<Box<str>>) -> String {
     match suggestion {
         Some(name) => format!(", did you mean `{name}`?"),
         None => String::new(),
+    }
+}
+
+fn devices(known: &str) -> String {
+    match known {
+        "" => "no device names".to_owned(),
+        known => format!("rows of {known}"),
     }
 }
 

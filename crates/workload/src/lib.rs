@@ -34,5 +34,6 @@ pub use request::{MAX_SECTORS, OpKind, Request, Source};
 pub use summary::{Summary, summarize};
 pub use synthetic::{Distribution, Synthetic, SyntheticSpec};
 pub use trace::{
-    Compression, Format, TimeUnit, TraceOptions, TraceReader, TraceWriter, open_trace, read_trace,
+    BadLine, BlkAction, Columns, Compression, DeviceMode, DeviceUse, Format, Tally, TimeUnit,
+    TraceOptions, TraceReader, TraceWriter, open_trace, read_trace,
 };

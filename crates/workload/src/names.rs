@@ -8,6 +8,9 @@ use crate::WorkloadError;
 /// recognise the place, short enough for one terminal line.
 const EXCERPT_CHARS: usize = 48;
 
+/// Most names of a list that a message shows, assumed: one or two terminal lines.
+const LISTED: usize = 8;
+
 /// The known name nearest to what was typed, if any is near.
 pub(crate) fn nearest<'a>(
     found: &str,
@@ -33,6 +36,16 @@ pub(crate) fn unknown(what: &'static str, found: &str, known: &[&str]) -> Worklo
         found: excerpt(found.as_bytes()).into(),
         suggestion: nearest(found, known.iter().copied()).map(Into::into),
         known: known.join(", ").into(),
+    }
+}
+
+/// Names in a list that is short enough for a message.
+pub(crate) fn list(names: &[&str]) -> String {
+    let shown = names.iter().take(LISTED).map(|name| excerpt(name.as_bytes()));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(LISTED) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
     }
 }
 

@@ -179,7 +179,8 @@ fn unknown_formats_list_the_known() {
         bad(content, 1, &parts);
     }
     bad(b"\x7fELF\x02\x01\0\0", 1, &["the file is binary"]);
-    bad(b"\xfd7zXZ\0\0\0", 1, &["xz -d"]);
+    bad(b"\xfd7zXZ\0\0\0", 1, &["xz data", "after 0 complete rows"]);
+    bad(b"[global]\nrw=read\n", 1, &["fio job", "*.fio"]);
     bad(b"BZh91AY", 1, &["bzip2 -d"]);
     bad(b"PK\x03\x04zip", 1, &["unzip"]);
     let opts = TraceOptions { format: Some(Format::CloudPhysicsCsv), ..TraceOptions::default() };

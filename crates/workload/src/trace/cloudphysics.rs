@@ -1,4 +1,5 @@
-//! Rows of the `cloudphysics` format (see the table in the parent module).
+//! Rows of the `cloudphysics` format: version, time, operation code, size, first
+//! sector. Source: the CloudPhysics sample of libCacheSim.
 //!
 //! Operation codes are those of SCSI block commands. Source: SBC-4, "Commands for
 //! direct access block devices". Codes without a meaning for a block simulator are
@@ -7,41 +8,37 @@
 use flashwise_hint::{Lba, SECTOR_BYTES};
 
 use super::TimeUnit;
-use super::fields::{self, Flaw};
+use super::fields::{self, COMMA, Flaw};
+use super::parser::Row;
 use crate::{Format, OpKind, Request, names};
 
 /// The accepted codes, for messages.
-const ACCEPTED: &str = "a SCSI operation code in hex: read 8, 28, 88, a8; write a, 2a, 8a, aa; \
-                        trim 42; flush 35, 91; write zeroes 41, 93";
+pub(crate) const ACCEPTED: &str = "a SCSI operation code in hex: read 8, 28, 88, a8; write a, 2a, \
+                                   8a, aa; trim 42; flush 35, 91; write zeroes 41, 93";
 
 /// The request of one row, with its absolute time.
-pub(crate) fn parse(line: &[u8], unit: TimeUnit) -> Result<Request, Flaw> {
-    let comma = |byte: u8| byte == b',';
+pub(crate) fn parse(line: &[u8], unit: TimeUnit) -> Result<Row<'_>, Flaw> {
     let [version, time, code, size, lbn] =
-        fields::columns::<5>(line, false, comma, Format::CloudPhysicsCsv.columns())?;
+        fields::columns::<5>(line, COMMA, Format::CloudPhysicsCsv.columns())?;
     fields::integer("the version (column 1)", version)?;
     let at_ns = fields::time_ns(time, unit)?;
-    let op = operation(code)?;
+    let op = operation_in_hex(code)?;
     let bytes = fields::integer("the size in bytes (column 4)", size)?;
     let lbn = fields::integer("the first sector (column 5)", lbn)?;
-    if op == OpKind::Flush {
-        return Ok(Request { at_ns, ..Request::new(op, Lba(0), 0) });
-    }
-    if bytes == 0 || bytes % SECTOR_BYTES != 0 {
-        let expected = "the size (column 4) as a multiple of 512 bytes, at least 512";
-        return Err(Flaw::new(expected, bytes.to_string()));
-    }
-    fields::request(at_ns, op, lbn, bytes / SECTOR_BYTES)
+    let request = match op {
+        OpKind::Flush => Request { at_ns, ..Request::new(op, Lba(0), 0) },
+        _ => fields::request(at_ns, op, lbn, sectors("the size (column 4)", bytes)?)?,
+    };
+    Ok(Row::new(request, None))
 }
 
-/// Whether a first line is the header of this format.
-pub(crate) fn recognises(line: &[u8]) -> bool {
-    let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-    Format::CloudPhysicsCsv
-        .columns()
-        .split(',')
-        .all(|name| fields.next().is_some_and(|field| field.eq_ignore_ascii_case(name.as_bytes())))
-        && fields.next().is_none()
+/// A length in bytes as sectors: a drive that speaks SCSI moves nothing smaller.
+pub(crate) fn sectors(column: &'static str, bytes: u64) -> Result<u64, Flaw> {
+    if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
+        let expected = format!("{column} as a multiple of 512 bytes, at least 512");
+        return Err(Flaw::new(expected, bytes.to_string()));
+    }
+    Ok(bytes / SECTOR_BYTES)
 }
 
 /// The operation code under which a kind of request is written.
@@ -55,21 +52,35 @@ pub(crate) fn code(op: OpKind) -> &'static str {
     }
 }
 
-fn operation(field: &[u8]) -> Result<OpKind, Flaw> {
+/// What a SCSI operation code asks of a drive, if it is about its blocks.
+pub(crate) fn operation(code: u8) -> Option<OpKind> {
+    match code {
+        0x08 | 0x28 | 0x88 | 0xa8 => Some(OpKind::Read),
+        0x0a | 0x2a | 0x8a | 0xaa => Some(OpKind::Write),
+        0x42 => Some(OpKind::Trim),
+        0x35 | 0x91 => Some(OpKind::Flush),
+        0x41 | 0x93 => Some(OpKind::WriteZeroes),
+        _ => None,
+    }
+}
+
+/// Whether a SCSI operation code asks about the drive and touches none of its blocks:
+/// test unit ready, request sense, inquiry, mode sense, read capacity, log sense,
+/// service action in, report LUNs. Source: SPC-4 and SBC-4.
+pub(crate) fn moves_no_data(code: u8) -> bool {
+    matches!(code, 0x00 | 0x03 | 0x12 | 0x1a | 0x25 | 0x4d | 0x5a | 0x9e | 0xa0)
+}
+
+fn operation_in_hex(field: &[u8]) -> Result<OpKind, Flaw> {
     let digits = field.strip_prefix(b"0x").or(field.strip_prefix(b"0X")).unwrap_or(field);
     let hex = std::str::from_utf8(digits)
         .ok()
         .filter(|digits| (1..=2).contains(&digits.len()) && !digits.starts_with('+'))
         .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    match hex {
-        Some(0x08 | 0x28 | 0x88 | 0xa8) => Ok(OpKind::Read),
-        Some(0x0a | 0x2a | 0x8a | 0xaa) => Ok(OpKind::Write),
-        Some(0x42) => Ok(OpKind::Trim),
-        Some(0x35 | 0x91) => Ok(OpKind::Flush),
-        Some(0x41 | 0x93) => Ok(OpKind::WriteZeroes),
-        _ => Err(Flaw::new(ACCEPTED, format!("«{}»", names::excerpt(field)))
-            .advise("remove the rows of other commands first")),
-    }
+    hex.and_then(operation).ok_or_else(|| {
+        Flaw::new(ACCEPTED, format!("«{}»", names::excerpt(field)))
+            .advise("remove the rows of other commands first, or allow some with --skip-bad")
+    })
 }
 
 #[cfg(test)]
@@ -78,7 +89,7 @@ mod tests {
 
     fn op(code: &str) -> OpKind {
         let row = format!("1,5633898,{code},512,42932745");
-        parse(row.as_bytes(), TimeUnit::Seconds).unwrap().op
+        parse(row.as_bytes(), TimeUnit::Seconds).unwrap().request.op
     }
 
     #[test]
@@ -108,23 +119,14 @@ mod tests {
 
     #[test]
     fn a_row_means_what_the_table_says() {
-        let row = parse(b"1,5633898.25,28,6656,40409911", TimeUnit::Seconds).unwrap();
+        let row = parse(b"1,5633898.25,28,6656,40409911", TimeUnit::Seconds).unwrap().request;
         assert_eq!(row.at_ns, 5_633_898_250_000_000);
         assert_eq!((row.lba, row.sectors), (Lba(40_409_911), 13));
-        let flush = parse(b"1,5,35,0,77", TimeUnit::Seconds).unwrap();
+        let flush = parse(b"1,5,35,0,77", TimeUnit::Seconds).unwrap().request;
         assert_eq!((flush.lba, flush.sectors), (Lba(0), 0));
         for size in ["0", "511", "513"] {
             let row = format!("1,5,2a,{size},4");
             assert!(parse(row.as_bytes(), TimeUnit::Seconds).is_err(), "{size}");
         }
-    }
-
-    #[test]
-    fn only_the_exact_header_is_recognised() {
-        assert!(recognises(b"version,time,op,size,lbn"));
-        assert!(recognises(b"Version, Time, Op, Size, LBN"));
-        assert!(!recognises(b"version,time,op,size"));
-        assert!(!recognises(b"version,time,op,size,lbn,more"));
-        assert!(!recognises(b"1,5633898,2a,512,42932745"));
     }
 }

@@ -4,7 +4,7 @@
 //! number that does not fit is an error and never wraps. Floating point is not used,
 //! because a Unix time in nanoseconds has more digits than a double.
 
-use flashwise_hint::Lba;
+use flashwise_hint::{Lba, SECTOR_BYTES};
 
 use super::TimeUnit;
 use crate::{MAX_SECTORS, OpKind, Request, names};
@@ -21,7 +21,7 @@ pub(crate) struct Flaw {
 }
 
 /// Default advice for a bad row.
-const CORRECT_IT: &str = "correct or remove the line";
+const CORRECT_IT: &str = "correct or remove the line, or allow some with --skip-bad";
 
 impl Flaw {
     pub(crate) fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
@@ -29,8 +29,13 @@ impl Flaw {
     }
 
     /// A field that is not what its column holds.
-    fn field(column: &str, expected: &str, found: &[u8]) -> Self {
+    pub(crate) fn field(column: &str, expected: &str, found: &[u8]) -> Self {
         Self::new(format!("{column} as {expected}"), format!("«{}»", names::excerpt(found)))
+    }
+
+    /// Whether the flaw is about text, which binary bytes are not.
+    pub(crate) fn is_of_text(&self) -> bool {
+        self.found.contains('«')
     }
 
     /// Replaces the advice.
@@ -40,30 +45,69 @@ impl Flaw {
     }
 }
 
-/// Splits exactly `N` fields at a separator predicate; empty fields count unless
-/// `skip_empty`.
-pub(crate) fn columns<'a, const N: usize>(
-    line: &'a [u8],
-    skip_empty: bool,
-    separator: impl Fn(u8) -> bool,
-    layout: &str,
-) -> Result<[&'a [u8]; N], Flaw> {
+/// The byte that ends a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// One of these bytes: empty fields count.
+    Byte(u8),
+    /// Any run of blanks and tabs: there are no empty fields.
+    Blanks,
+}
+
+/// The separator of comma-separated columns.
+pub(crate) const COMMA: Separator = Separator::Byte(b',');
+
+/// The first `N` fields of a line, trimmed, and how many there are in all.
+pub(crate) fn split<const N: usize>(line: &[u8], separator: Separator) -> ([&[u8]; N], usize) {
     let mut out: [&[u8]; N] = [&[]; N];
     let mut n = 0;
-    for field in line.split(|&byte| separator(byte)) {
-        if skip_empty && field.is_empty() {
-            continue;
-        }
+    let mut keep = |field| {
         if let Some(slot) = out.get_mut(n) {
-            *slot = field.trim_ascii();
+            *slot = field;
         }
         n += 1;
+    };
+    match separator {
+        Separator::Byte(end) => {
+            line.split(|&byte| byte == end).for_each(|field| keep(field.trim_ascii()));
+        }
+        Separator::Blanks => {
+            let fields = line.split(|&byte| byte == b' ' || byte == b'\t');
+            fields.filter(|field| !field.is_empty()).for_each(keep);
+        }
     }
-    if n == N {
-        return Ok(out);
+    (out, n)
+}
+
+/// Splits exactly `N` fields.
+pub(crate) fn columns<'a, const N: usize>(
+    line: &'a [u8],
+    separator: Separator,
+    layout: &str,
+) -> Result<[&'a [u8]; N], Flaw> {
+    let (out, n) = split::<N>(line, separator);
+    if n == N { Ok(out) } else { Err(wrong_count(&N.to_string(), n, line, layout)) }
+}
+
+/// A line with another number of columns than its format has.
+pub(crate) fn wrong_count(expected: &str, found: usize, line: &[u8], layout: &str) -> Flaw {
+    let found = format!("{found} («{}»)", names::excerpt(line));
+    Flaw::new(format!("{expected} columns ({layout})"), found)
+}
+
+/// A field that says read or write in one of the given ways, upper or lower case.
+pub(crate) fn read_or_write(
+    column: &'static str,
+    field: &[u8],
+    [read, write]: [&'static str; 2],
+) -> Result<OpKind, Flaw> {
+    if field.eq_ignore_ascii_case(read.as_bytes()) {
+        Ok(OpKind::Read)
+    } else if field.eq_ignore_ascii_case(write.as_bytes()) {
+        Ok(OpKind::Write)
+    } else {
+        Err(Flaw::field(column, &format!("{read} or {write}"), field))
     }
-    let found = format!("{n} («{}»)", names::excerpt(line));
-    Err(Flaw::new(format!("{N} columns ({layout})"), found))
 }
 
 /// An unsigned decimal integer.
@@ -130,6 +174,26 @@ pub(crate) fn request(at_ns: u64, op: OpKind, lba: u64, sectors: u64) -> Result<
     Ok(Request { at_ns, ..Request::new(op, Lba(lba), short) })
 }
 
+/// A request from an offset and a length in bytes, rounded outward to whole sectors;
+/// the second value says whether that changed anything.
+pub(crate) fn request_of_bytes(
+    at_ns: u64,
+    op: OpKind,
+    offset: u64,
+    bytes: u64,
+) -> Result<(Request, bool), Flaw> {
+    if bytes == 0 {
+        return Err(Flaw::new("a length of at least 1 byte", "0"));
+    }
+    let Some(end) = offset.checked_add(bytes) else {
+        let found = format!("offset {offset} and length {bytes}");
+        return Err(Flaw::new("an end at or below 2^64 bytes", found));
+    };
+    let (lba, lba_end) = (offset / SECTOR_BYTES, end.div_ceil(SECTOR_BYTES));
+    let rounded = !offset.is_multiple_of(SECTOR_BYTES) || !end.is_multiple_of(SECTOR_BYTES);
+    Ok((request(at_ns, op, lba, lba_end - lba)?, rounded))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,5 +236,28 @@ mod tests {
         assert!(request(0, OpKind::Read, u64::MAX, 8).is_err());
         assert!(request(0, OpKind::Read, 0, 0).is_err());
         assert!(request(0, OpKind::Read, 0, 1 << 32).is_err());
+    }
+
+    #[test]
+    fn byte_ranges_are_rounded_outward() {
+        for (offset, bytes, lba, sectors, rounded) in [
+            (512, 512, 1, 1, false),
+            (0, 1, 0, 1, true),
+            (511, 2, 0, 2, true),
+            (1024, 513, 2, 2, true),
+        ] {
+            let (request, changed) = request_of_bytes(0, OpKind::Read, offset, bytes).unwrap();
+            assert_eq!((request.lba, request.sectors, changed), (Lba(lba), sectors, rounded));
+        }
+        assert!(request_of_bytes(0, OpKind::Read, u64::MAX, 1).is_err());
+        assert!(request_of_bytes(0, OpKind::Read, 0, 0).is_err());
+    }
+
+    #[test]
+    fn lines_split_by_bytes_or_by_blanks() {
+        let (fields, n) = split::<3>(b"a, ,b ,c", COMMA);
+        assert_eq!((fields, n), ([&b"a"[..], b"", b"b"], 4));
+        let (fields, n) = split::<3>(b"  a \tb ", Separator::Blanks);
+        assert_eq!((fields, n), ([&b"a"[..], b"b", b""], 2));
     }
 }

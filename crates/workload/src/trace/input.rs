@@ -1,58 +1,30 @@
-//! Bytes to lines: finds out the compression, expands it within a budget, and hands
-//! out lines of bounded length.
+//! Bytes to lines, or to records of a fixed length if the format is binary.
 //!
-//! Invariants: at most one line of [`MAX_LINE_BYTES`] is held; a compressed file never
-//! yields more than the budget; a stream that stops without its end mark is an error
-//! even if the text so far ends in a complete row.
+//! Invariants: at most one line of [`MAX_LINE_BYTES`] is held; a stream that stops
+//! without its end mark is an error even if the text so far ends in a complete row;
+//! what was read ahead to tell the format is read again.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
-
+use super::compression::{BUFFER_BYTES, Compression, OverBudget, expand};
 use crate::WorkloadError;
 
 /// Longest line accepted \[bytes\], assumed: hundreds of times the longest row of any
 /// known format.
 pub(crate) const MAX_LINE_BYTES: u64 = 64 << 10;
 
-/// Size of each buffer, of raw and of expanded data \[bytes\], assumed.
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// First bytes of a gzip member. Source: RFC 1952, section 2.3.1.
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// First bytes of a Zstandard frame. Source: RFC 8878, section 3.1.1.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// gzip, one or more members.
-    Gzip,
-    /// Zstandard, one or more frames.
-    Zstd,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "plain",
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-        })
-    }
-}
+/// Data that is looked at to tell a binary format \[bytes\]: 16 of its longest records.
+const HEAD_BYTES: u64 = 640;
 
 /// Lines of a file.
 pub(crate) struct Lines {
     pub(crate) path: PathBuf,
     pub(crate) compression: Compression,
-    /// Number of the line in `buf`, from 1; 0 before the first.
+    /// Number of the line or record in `buf`, from 1; 0 before the first.
     pub(crate) line: u64,
+    /// The first bytes of the expanded data.
+    pub(crate) head: Vec<u8>,
     buf: Vec<u8>,
     input: Box<dyn BufRead + Send>,
     max_expanded_bytes: u64,
@@ -62,39 +34,21 @@ impl Lines {
     /// Looks at the first bytes and prepares to read lines.
     pub(crate) fn new(
         path: &Path,
-        mut raw: Box<dyn Read + Send>,
+        raw: Box<dyn Read + Send>,
         max_expanded_bytes: u64,
     ) -> Result<Self, WorkloadError> {
+        let (compression, mut expanded) = expand(path, raw, max_expanded_bytes)?;
         let mut head = Vec::new();
-        raw.by_ref()
-            .take(ZSTD_MAGIC.len() as u64)
-            .read_to_end(&mut head)
-            .map_err(|source| read_error(path, source))?;
-        let compression = if head.starts_with(&GZIP_MAGIC) {
-            Compression::Gzip
-        } else if head == ZSTD_MAGIC {
-            Compression::Zstd
-        } else {
-            Compression::None
-        };
-        let raw = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(raw));
-        let expanded: Box<dyn Read + Send> = match compression {
-            Compression::None => Box::new(raw),
-            Compression::Gzip => {
-                Box::new(Budget { inner: MultiGzDecoder::new(raw), left: max_expanded_bytes })
-            }
-            Compression::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(raw)
-                    .map_err(|source| read_error(path, source))?;
-                Box::new(Budget { inner: decoder, left: max_expanded_bytes })
-            }
-        };
+        let read = expanded.by_ref().take(HEAD_BYTES).read_to_end(&mut head);
+        // What came before an error is read first, and then the error is raised.
+        let rest = Cursor::new(head.clone()).chain(Failed(read.err())).chain(expanded);
         Ok(Self {
             path: path.to_owned(),
             compression,
             line: 0,
+            head,
             buf: Vec::new(),
-            input: Box::new(BufReader::with_capacity(BUFFER_BYTES, expanded)),
+            input: Box::new(BufReader::with_capacity(BUFFER_BYTES, rest)),
             max_expanded_bytes,
         })
     }
@@ -132,7 +86,24 @@ impl Lines {
         Ok(true)
     }
 
-    /// The line read last, without its end.
+    /// Reads the next record of `n_bytes`, which the last of a damaged file may lack;
+    /// false at the end.
+    pub(crate) fn advance_record(
+        &mut self,
+        n_bytes: usize,
+        rows: u64,
+    ) -> Result<bool, WorkloadError> {
+        self.buf.clear();
+        let read = self.input.by_ref().take(n_bytes as u64).read_to_end(&mut self.buf);
+        self.line += 1;
+        read.map_err(|source| self.stream_error(source, rows))?;
+        if self.buf.is_empty() {
+            self.line -= 1;
+        }
+        Ok(!self.buf.is_empty())
+    }
+
+    /// The line or record read last, without the line end.
     pub(crate) fn text(&self) -> &[u8] {
         &self.buf
     }
@@ -163,29 +134,11 @@ pub(crate) fn read_error(path: &Path, source: io::Error) -> WorkloadError {
     }
 }
 
-/// A reader that fails once more than its budget has come out.
-struct Budget<R> {
-    inner: R,
-    left: u64,
-}
+/// Raises an error once, and is empty without one.
+struct Failed(Option<io::Error>);
 
-/// Marker inside the `io::Error` that a spent budget raises.
-#[derive(Debug, thiserror::Error)]
-#[error("more data than allowed")]
-struct OverBudget;
-
-impl<R: Read> Read for Budget<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !out.is_empty() {
-            let mut probe = [0];
-            return match self.inner.read(&mut probe)? {
-                0 => Ok(0),
-                _ => Err(io::Error::other(OverBudget)),
-            };
-        }
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.len());
-        let n = self.inner.read(&mut out[..room])?;
-        self.left -= n as u64;
-        Ok(n)
+impl Read for Failed {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
     }
 }

@@ -1,26 +1,22 @@
 //! The trace reader: lines in, requests out, with every rule that spans lines (the
-//! header, time that never goes back, blank lines, the start of time).
+//! header, order of time, blank lines, bad lines, devices, the start of time).
 //!
-//! Invariants: `at_ns` of the first request is 0 and never decreases; every non-blank
-//! row yields one request or ends the trace with an error that names it; after an
-//! error or the end, `next_request` returns `None`.
+//! Invariants: `at_ns` of the first request is 0 and never decreases; every line is
+//! counted in the tally as a row, as something else with a reason, or as skipped, or
+//! it ends the trace with an error that names it; after an error or the end,
+//! `next_request` returns `None`.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use super::devices::Devices;
 use super::fields::Flaw;
-use super::input::{Compression, Lines};
-use super::{Format, TimeUnit, TraceOptions, cloudphysics, mqsim};
-use crate::{Request, Source, WorkloadError, names};
-
-/// First bytes of packed files that people take for traces, and what unpacks them.
-const PACKED: [(&[u8], &str); 4] = [
-    (b"\xfd7zXZ\0", "unpack it with `xz -d`"),
-    (b"BZh", "unpack it with `bzip2 -d`"),
-    (b"PK\x03\x04", "unpack it with `unzip`"),
-    (b"7z\xbc\xaf\x27\x1c", "unpack it with `7z x`"),
-];
+use super::input::Lines;
+use super::order::{LATE_MAX_NS, Order};
+use super::parser::{Line, Parser};
+use super::{Columns, Compression, DeviceUse, Format, Tally, TimeUnit, TraceOptions, detect};
+use crate::{OpKind, Request, Source, WorkloadError, names};
 
 /// Opens a trace: compression is told by its first bytes, the format by its first line.
 pub fn open_trace(path: &Path, opts: &TraceOptions) -> Result<TraceReader, WorkloadError> {
@@ -39,8 +35,14 @@ pub fn read_trace(
     input: Box<dyn Read + Send>,
     opts: &TraceOptions,
 ) -> Result<TraceReader, WorkloadError> {
+    let named = named_format(opts)?;
     let mut lines = Lines::new(path, input, opts.max_expanded_bytes)?;
-    if !lines.advance(0)? {
+    let format = match named {
+        Some(format) => Some(format),
+        None => detect::binary(&lines)?,
+    };
+    let is_text = format.is_none_or(|format| format.record_bytes().is_none());
+    if (is_text || lines.head.is_empty()) && !lines.advance(0)? {
         return Err(WorkloadError::Empty {
             path: path.to_owned(),
             line: 1,
@@ -48,30 +50,54 @@ pub fn read_trace(
             expected: format!("requests ({})", Format::catalogue()).into(),
         });
     }
-    let format = match opts.format {
+    let format = match format {
         Some(format) => format,
-        None => detect(&lines)?,
+        None => detect::text(&lines)?,
     };
-    if format == Format::CloudPhysicsCsv && !cloudphysics::recognises(lines.text()) {
-        return Err(WorkloadError::Syntax {
-            path: path.to_owned(),
-            line: 1,
-            found: format!("«{}»", names::excerpt(lines.text())).into(),
-            expected: format!("the header «{}»", format.columns()).into(),
-            advice: "add the header or name another format".into(),
-        });
-    }
+    let columns = opts.columns.as_ref();
+    let parser = Parser::new(format, lines.text(), columns, opts);
+    let (parser, first_line_waits) = parser.map_err(|flaw| locate(&lines, flaw, 0))?;
+    let mode = opts.devices.unwrap_or(format.device_mode());
+    let unit = columns.and_then(Columns::time_unit).unwrap_or(format.time_unit());
     Ok(TraceReader {
         lines,
         format,
-        unit: opts.time_unit.unwrap_or(format.time_unit()),
-        first_line_waits: format != Format::CloudPhysicsCsv,
-        clock: None,
-        rows: 0,
-        first_device: None,
-        many_devices: false,
+        unit: opts.time_unit.unwrap_or(unit),
+        parser,
+        first_line_waits: is_text && first_line_waits,
+        has_header: is_text && !first_line_waits,
+        devices: Devices::new(mode, &opts.select),
+        order: Order::new(opts.reorder_rows.unwrap_or(format.reorder_rows())),
+        skip_bad: opts.skip_bad,
+        tally: Tally::default(),
+        at_end: false,
         done: false,
     })
+}
+
+/// The format that the options name, if they do, after checking that they agree.
+fn named_format(opts: &TraceOptions) -> Result<Option<Format>, WorkloadError> {
+    match (opts.format, &opts.columns) {
+        (Some(Format::Custom), None) => Err(Columns::missing()),
+        (Some(Format::Custom) | None, Some(columns)) => {
+            if columns.time_unit().is_none() && opts.time_unit.is_none() {
+                return Err(WorkloadError::Parameter {
+                    key: "--columns",
+                    found: "time without a unit".into(),
+                    expected: "time:s, time:ms, time:us, time:ns or time:100ns, or the unit \
+                               by --time-unit"
+                        .into(),
+                });
+            }
+            Ok(Some(Format::Custom))
+        }
+        (Some(format), Some(_)) => Err(WorkloadError::Parameter {
+            key: "--columns",
+            found: format!("the format {format}").into(),
+            expected: "the format custom, or none".into(),
+        }),
+        (format, None) => Ok(format),
+    }
 }
 
 /// A trace being read.
@@ -79,13 +105,15 @@ pub struct TraceReader {
     lines: Lines,
     format: Format,
     unit: TimeUnit,
+    parser: Parser,
     /// The first line was read to tell the format and is itself a row.
     first_line_waits: bool,
-    /// Absolute times of the first and the latest row \[ns\].
-    clock: Option<(u64, u64)>,
-    rows: u64,
-    first_device: Option<u64>,
-    many_devices: bool,
+    has_header: bool,
+    devices: Devices,
+    order: Order,
+    skip_bad: u64,
+    tally: Tally,
+    at_end: bool,
     done: bool,
 }
 
@@ -95,7 +123,7 @@ impl std::fmt::Debug for TraceReader {
             .field("path", &self.lines.path)
             .field("format", &self.format)
             .field("compression", &self.lines.compression)
-            .field("rows", &self.rows)
+            .field("tally", &self.tally)
             .finish_non_exhaustive()
     }
 }
@@ -116,97 +144,201 @@ impl TraceReader {
         self.unit
     }
 
-    /// Requests yielded so far.
+    /// Whether the first line names the columns or the format and is no row.
+    pub fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    /// Rows read so far. A row is one request, or two if a flush goes before it.
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.tally.rows
+    }
+
+    /// What became of every line read so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The devices that the rows read so far name, in order of first appearance.
+    pub fn devices(&self) -> &[DeviceUse] {
+        &self.devices.seen
     }
 
     /// What a user should know about the rows read so far.
     pub fn notices(&self) -> Vec<String> {
-        if !self.many_devices {
-            return Vec::new();
-        }
-        vec!["the trace names several device numbers; they share one address space here".into()]
+        super::notices::notices(self.format, self.devices.mode, &self.devices.seen, &self.tally)
     }
 
     fn step(&mut self) -> Result<Option<Request>, WorkloadError> {
-        if !self.next_row()? {
-            return if self.rows == 0 { Err(self.no_rows()) } else { Ok(None) };
+        loop {
+            if let Some(request) = self.order.pop(self.at_end) {
+                return Ok(Some(request));
+            }
+            if self.at_end {
+                return Ok(None);
+            }
+            if self.next_line()? {
+                self.take_line()?;
+            } else {
+                self.check_end()?;
+                self.at_end = true;
+            }
         }
-        let parsed = match self.format {
-            Format::Mqsim => mqsim::parse(self.lines.text(), self.unit).map(|(request, device)| {
-                self.many_devices |= *self.first_device.get_or_insert(device) != device;
-                request
-            }),
-            Format::CloudPhysicsCsv => cloudphysics::parse(self.lines.text(), self.unit),
-        };
-        let mut request = parsed.map_err(|flaw| self.locate(flaw))?;
-        let (start, latest) = self.clock.unwrap_or((request.at_ns, request.at_ns));
-        if request.at_ns < latest {
-            return Err(self.backwards(request.at_ns, latest));
-        }
-        self.clock = Some((start, request.at_ns));
-        self.rows += 1;
-        request.at_ns -= start;
-        Ok(Some(request))
     }
 
-    /// Moves to the next row; false at the end. Blank lines may stand at the end only.
-    fn next_row(&mut self) -> Result<bool, WorkloadError> {
+    /// Moves to the next line; false at the end. Blank lines may stand at the end only.
+    fn next_line(&mut self) -> Result<bool, WorkloadError> {
+        if let Some(n_bytes) = self.format.record_bytes() {
+            return self.lines.advance_record(n_bytes, self.tally.rows);
+        }
         let mut first_blank = None;
         loop {
-            if !std::mem::take(&mut self.first_line_waits) && !self.lines.advance(self.rows)? {
+            let waits = std::mem::take(&mut self.first_line_waits);
+            if !waits && !self.lines.advance(self.tally.rows)? {
                 return Ok(false);
             }
-            if self.lines.text().trim_ascii().is_empty() {
-                first_blank.get_or_insert(self.lines.line);
-                continue;
+            if !self.lines.text().trim_ascii().is_empty() {
+                break;
             }
-            let Some(line) = first_blank else {
-                return Ok(true);
-            };
-            return Err(WorkloadError::Syntax {
+            if !self.parser.takes_blank_lines() {
+                first_blank.get_or_insert(self.lines.line);
+            }
+        }
+        if let Some(line) = first_blank {
+            let expected = format!("a row ({})", self.format.columns());
+            let flaw = Flaw::new(expected, "an empty line before more rows")
+                .advise("remove the line, or look for rows that were lost here");
+            self.tally.lines += 1;
+            self.skip_or_fail(flaw, line)?;
+        }
+        Ok(true)
+    }
+
+    fn take_line(&mut self) -> Result<(), WorkloadError> {
+        self.tally.lines += 1;
+        let line = self.lines.line;
+        let row = match self.parser.parse(self.lines.text(), self.unit) {
+            Ok(Line::Row(row)) => row,
+            Ok(Line::Other(why)) => {
+                self.tally.other(why);
+                return Ok(());
+            }
+            Err(flaw) => return self.skip_or_fail(flaw, line),
+        };
+        let mut request = row.request;
+        let (flush_before, rounded) = (row.flush_before, row.rounded);
+        if let Some(device) = row.device {
+            match self.devices.place(device, &mut request) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.tally.left_out += 1;
+                    return Ok(());
+                }
+                Err(flaw) => return self.skip_or_fail(flaw, line),
+            }
+        }
+        if let Err(previous_ns) = self.order.admit(request.at_ns) {
+            return self.refuse_late(request.at_ns, previous_ns);
+        }
+        self.tally.rows += 1;
+        self.tally.rounded += u64::from(rounded);
+        self.tally.late_rows = self.order.late_rows;
+        self.tally.late_max_ns = self.order.late_max_ns;
+        if flush_before {
+            let at_ns = request.at_ns;
+            self.order.push(Request { at_ns, ..Request::new(OpKind::Flush, request.lba, 0) });
+        }
+        self.order.push(request);
+        Ok(())
+    }
+
+    /// Counts a bad line, or makes it an error if no more may be skipped.
+    fn skip_or_fail(&mut self, flaw: Flaw, line: u64) -> Result<(), WorkloadError> {
+        if self.tally.bad < self.skip_bad {
+            self.tally.skip(line, &flaw);
+            return Ok(());
+        }
+        let mut error = locate(&self.lines, flaw, self.tally.bad);
+        if let WorkloadError::Syntax { line: at, .. } = &mut error {
+            *at = line;
+        }
+        Err(error)
+    }
+
+    fn refuse_late(&mut self, found_ns: u64, previous_ns: u64) -> Result<(), WorkloadError> {
+        let unit = self.unit;
+        let found = format!("{} {unit}", unit.decimal(found_ns));
+        let (expected, more) = match self.order.window() {
+            0 => ("times that never go back".to_owned(), ""),
+            window => (
+                format!(
+                    "times that go back by at most {} s and {window} rows",
+                    LATE_MAX_NS / 1_000_000_000
+                ),
+                ", or look further ahead with --reorder",
+            ),
+        };
+        if self.tally.bad < self.skip_bad {
+            self.tally.skip(self.lines.line, &Flaw::new(expected, found));
+            return Ok(());
+        }
+        Err(WorkloadError::TimeBackwards {
+            path: self.lines.path.clone(),
+            line: self.lines.line,
+            found: found.into(),
+            previous: format!("{} {unit}", unit.decimal(previous_ns)).into(),
+            expected: expected.into(),
+            advice: format!("{}{more}", self.format.sort_advice()).into(),
+        })
+    }
+
+    /// At the end: there were rows, and every selected device was one of theirs.
+    fn check_end(&self) -> Result<(), WorkloadError> {
+        if let Some(absent) = self.devices.absent().next() {
+            let known: Vec<&str> = self.devices.seen.iter().map(|d| d.name.as_str()).collect();
+            return Err(WorkloadError::NoSuchDevice {
                 path: self.lines.path.clone(),
-                line,
-                found: "an empty line before more rows".into(),
-                expected: format!("a row ({})", self.format.columns()).into(),
-                advice: "remove the line, or look for rows that were lost here".into(),
+                line: self.lines.line.max(1),
+                found: names::excerpt(absent.as_bytes()).into(),
+                suggestion: names::nearest(absent, known.iter().copied()).map(Into::into),
+                known: names::list(&known).into(),
             });
         }
-    }
-
-    fn locate(&self, flaw: Flaw) -> WorkloadError {
-        let text = self.lines.text();
-        let binary = text.contains(&0) || std::str::from_utf8(text).is_err();
-        let advice = if binary { "the file is binary or damaged here" } else { flaw.advice };
-        WorkloadError::Syntax {
-            path: self.lines.path.clone(),
-            line: self.lines.line,
-            found: flaw.found.into(),
-            expected: flaw.expected.into(),
-            advice: advice.into(),
+        if self.tally.rows > 0 {
+            return Ok(());
         }
-    }
-
-    fn backwards(&self, found_ns: u64, latest_ns: u64) -> WorkloadError {
-        let unit = self.unit;
-        WorkloadError::TimeBackwards {
-            path: self.lines.path.clone(),
-            line: self.lines.line,
-            found: format!("{} {unit}", unit.decimal(found_ns)).into(),
-            previous: format!("{} {unit}", unit.decimal(latest_ns)).into(),
-            sort: self.format.sort_command(),
+        let (path, line) = (self.lines.path.clone(), self.lines.line.max(1));
+        let expected = format!("at least one row ({})", self.format.columns()).into();
+        if self.tally.lines > 0 {
+            let others = self.tally.others.iter().map(|(why, n)| format!("{n} {why}"));
+            let bad = Some(format!("{} bad lines", self.tally.bad));
+            let bad = bad.filter(|_| self.tally.bad > 0);
+            let counted = others.chain(bad).collect::<Vec<_>>().join(", ").into();
+            return Err(WorkloadError::NoRequests { path, line, counted, expected });
         }
+        let found = if self.has_header { "only a header" } else { "only empty lines" };
+        Err(WorkloadError::Empty { path, line, found, expected })
     }
+}
 
-    fn no_rows(&self) -> WorkloadError {
-        let has_header = self.format == Format::CloudPhysicsCsv;
-        WorkloadError::Empty {
-            path: self.lines.path.clone(),
-            line: self.lines.line,
-            found: if has_header { "only a header" } else { "only empty lines" },
-            expected: format!("at least one row ({})", self.format.columns()).into(),
-        }
+/// A flaw of the line read last as an error, which also says how many bad lines were
+/// skipped before it.
+fn locate(lines: &Lines, flaw: Flaw, skipped: u64) -> WorkloadError {
+    let text = lines.text();
+    let binary = text.contains(&0) || std::str::from_utf8(text).is_err();
+    let mut advice = match flaw.is_of_text() && binary {
+        true => "the file is binary or damaged here".to_owned(),
+        false => flaw.advice.to_owned(),
+    };
+    if skipped > 0 {
+        advice = format!("{advice} ({skipped} bad lines before it were skipped)");
+    }
+    WorkloadError::Syntax {
+        path: lines.path.clone(),
+        line: lines.line.max(1),
+        found: flaw.found.into(),
+        expected: flaw.expected.into(),
+        advice: advice.into(),
     }
 }
 
@@ -219,29 +351,4 @@ impl Source for TraceReader {
         self.done = !matches!(result, Ok(Some(_)));
         result
     }
-}
-
-/// Tells the format by the first line.
-fn detect(lines: &Lines) -> Result<Format, WorkloadError> {
-    let first = lines.text();
-    if cloudphysics::recognises(first) {
-        return Ok(Format::CloudPhysicsCsv);
-    }
-    if mqsim::recognises(first) {
-        return Ok(Format::Mqsim);
-    }
-    let packed = PACKED.iter().find(|(magic, _)| first.starts_with(magic));
-    let binary = first.contains(&0) || std::str::from_utf8(first).is_err();
-    let advice = match packed {
-        Some((_, advice)) => *advice,
-        None if binary => "the file is binary: unpack or convert it first",
-        None => "convert the file, or name its format if the first line is damaged",
-    };
-    Err(WorkloadError::UnknownFormat {
-        path: lines.path.clone(),
-        line: lines.line,
-        found: names::excerpt(first).into(),
-        known: Format::catalogue().into(),
-        advice: advice.into(),
-    })
 }

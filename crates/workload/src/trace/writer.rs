@@ -1,4 +1,4 @@
-//! Writes requests down in a trace format: for converting, for small examples, and as
+//! Writes requests down as `mqsim` or `cloudphysics`: for converting, for small examples, and as
 //! the other half of the round-trip tests.
 //!
 //! Invariant: what is written reads back as the same requests, relative to the first.
@@ -25,6 +25,9 @@ impl<W: Write> TraceWriter<W> {
     /// Starts a trace and writes its header, if it has one; `path` is its name in
     /// messages.
     pub fn new(path: &Path, out: W, format: Format) -> Result<Self, WorkloadError> {
+        if !matches!(format, Format::Mqsim | Format::CloudPhysicsCsv) {
+            return Err(WorkloadError::NotWritable { path: path.to_owned(), format });
+        }
         let mut writer = Self { path: path.to_owned(), out, format };
         if format == Format::CloudPhysicsCsv {
             let header = writeln!(writer.out, "{}", format.columns());
@@ -48,7 +51,7 @@ impl<W: Write> TraceWriter<W> {
                     op,
                 });
             }
-            (Format::CloudPhysicsCsv, op) => {
+            (_, op) => {
                 let bytes = u64::from(sectors) * SECTOR_BYTES;
                 writeln!(self.out, "1,{time},{},{bytes},{lba}", cloudphysics::code(op))
             }
