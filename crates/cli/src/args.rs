@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use flashwise_workload::{FitMode, Format, TimeUnit};
+use flashwise_workload::{BlkAction, Columns, DeviceMode, FitMode, Format, TimeUnit, TraceOptions};
 
 /// Carries what a file system knows about a file down to the flash die that stores
 /// it, and shows what that is worth.
@@ -25,14 +25,35 @@ pub(crate) enum Verb {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// Trace (plain, gzip or zstd) or fio job (*.fio)
+    /// Trace (plain, gzip, xz or zstd) or fio job (*.fio)
     pub(crate) input: PathBuf,
-    /// Format of the trace: mqsim or cloudphysics [default: detected]
+    /// Print what was understood of a trace, and replay nothing
+    #[arg(long)]
+    pub(crate) inspect: bool,
+    /// Format of the trace, for example msr or blkparse; a wrong name lists all [default: detected]
     #[arg(long)]
     pub(crate) format: Option<Format>,
-    /// Unit of the time column: s, ms, us or ns [default: as the format defines]
+    /// Columns of a trace in no known format, for example time:us,op,lba:512,size:bytes,-,device
+    #[arg(long)]
+    pub(crate) columns: Option<Columns>,
+    /// Unit of the time column: s, ms, us, ns or 100ns [default: as the format defines]
     #[arg(long)]
     pub(crate) time_unit: Option<TimeUnit>,
+    /// Keep only this device (disk, volume, LUN, file) of a trace with several; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub(crate) select: Vec<String>,
+    /// How devices of one trace share the address space: separate or shared [default: separate; mqsim: shared]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) trace_devices: Option<DeviceMode>,
+    /// Event of a blkparse text that is the arrival of a request: Q, D or C
+    #[arg(long, default_value = "Q", value_name = "ACTION")]
+    pub(crate) blkparse_action: BlkAction,
+    /// Leave out and report up to this many bad lines of a trace
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) skip_bad: u64,
+    /// Rows looked ahead to put times in order [default: 4096; mqsim, cloudphysics: 0]
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(..=16_777_216))]
+    pub(crate) reorder: Option<u32>,
     /// Preset, preset file (TOML) or saved drive
     #[arg(long, default_value = "tlc-slc")]
     pub(crate) device: String,
@@ -66,6 +87,38 @@ pub(crate) struct ReplayArgs {
     /// Measure the simulator itself: CPU time, pages per CPU second
     #[arg(long)]
     pub(crate) timing: bool,
+}
+
+impl ReplayArgs {
+    /// How to read the trace.
+    pub(crate) fn trace_options(&self) -> TraceOptions {
+        TraceOptions {
+            format: self.format,
+            columns: self.columns.clone(),
+            time_unit: self.time_unit,
+            blkparse_action: self.blkparse_action,
+            devices: self.trace_devices,
+            select: self.select.clone(),
+            skip_bad: self.skip_bad,
+            reorder_rows: self.reorder.map(|rows| rows as usize),
+            ..TraceOptions::default()
+        }
+    }
+
+    /// Options that say how to read a trace and were given, with what they are about.
+    pub(crate) fn given_trace_options(&self) -> Vec<&'static str> {
+        let given = [
+            (self.format.is_some(), "--format"),
+            (self.columns.is_some(), "--columns"),
+            (self.time_unit.is_some(), "--time-unit"),
+            (!self.select.is_empty(), "--select"),
+            (self.trace_devices.is_some(), "--trace-devices"),
+            (self.blkparse_action != BlkAction::default(), "--blkparse-action"),
+            (self.skip_bad > 0, "--skip-bad"),
+            (self.reorder.is_some(), "--reorder"),
+        ];
+        given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,6 +6,7 @@
 mod args;
 mod device;
 mod device_new;
+mod inspect;
 mod nvme;
 mod output;
 mod replay;

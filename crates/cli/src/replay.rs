@@ -18,6 +18,7 @@ use flashwise_workload::{
 
 use crate::Failure;
 use crate::args::ReplayArgs;
+use crate::inspect;
 use crate::output::{self, Progress};
 
 /// What is replayed.
@@ -27,6 +28,9 @@ enum Work {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.inspect {
+        return inspect::run(args);
+    }
     let policies = policies(args)?;
     let mut ssd = open_device(args)?;
     let loaded = is_saved_drive(Path::new(&args.device));
@@ -64,12 +68,12 @@ fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
             args.time_scale != 1.0 && !is_job && args.queue_depth.is_some(),
             "--time-scale: with --queue-depth requests do not arrive at their times",
         ),
-        (args.format.is_some() && is_job, "--format: the input is a fio job"),
-        (args.time_unit.is_some() && is_job, "--time-unit: a job has no arrival times"),
         (args.fresh && loaded, "--fresh: the drive is used as it was saved, and nothing is filled"),
     ];
-    let given = unused.into_iter().filter(|(given, _)| *given);
-    given.map(|(_, what)| format!("no effect of {what}")).collect()
+    let given = unused.into_iter().filter(|(given, _)| *given).map(|(_, what)| what.to_owned());
+    let of_traces = args.given_trace_options().into_iter().filter(|_| is_job);
+    let of_traces = of_traces.map(|name| format!("{name}: the input is a fio job"));
+    given.chain(of_traces).map(|what| format!("no effect of {what}")).collect()
 }
 
 fn policies(args: &ReplayArgs) -> Result<Vec<Policy>, Failure> {
@@ -94,14 +98,13 @@ fn open_device(args: &ReplayArgs) -> Result<Ssd, Failure> {
 }
 
 fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failure> {
-    if args.input.extension().is_some_and(|e| e == "fio") {
+    if is_job(&args.input) {
         let job =
             read_fio_job(&args.input, &|name| std::env::var(name).ok()).map_err(Failure::input)?;
         let spec = job.synthetic(ssd.capacity_sectors(), args.seed).map_err(Failure::input)?;
         return Ok((Work::Job { spec }, job.notices));
     }
-    let options =
-        TraceOptions { format: args.format, time_unit: args.time_unit, ..TraceOptions::default() };
+    let options = args.trace_options();
     let progress = Progress::start("reading the trace");
     let mut reader = open_trace(&args.input, &options).map_err(Failure::input)?;
     let summary = summarize(&mut reader, ssd.sectors_per_unit()).map_err(Failure::input)?;
@@ -110,6 +113,11 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
     notices.extend(summary.implausible_span());
     let format = reader.format().to_string();
     Ok((Work::Trace { options, summary: Box::new(summary), format }, notices))
+}
+
+/// Whether the input is a fio job, which is told by its name.
+pub(crate) fn is_job(input: &Path) -> bool {
+    input.extension().is_some_and(|e| e == "fio")
 }
 
 fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {

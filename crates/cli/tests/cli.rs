@@ -169,7 +169,7 @@ fn bad_usage_is_refused_with_what_was_meant() {
         (&["--policy", "hnts"], "did you mean «hints»"),
         (&["--queue-depth", "0"], "--queue-depth"),
         (&["--time-scale", "-1"], "--time-scale"),
-        (&["--format", "msr"], "mqsim"),
+        (&["--format", "mrs"], "did you mean `msr`?"),
         (&["--fit", "shrink"], "compact"),
     ];
     for (args, expected) in cases {

@@ -189,7 +189,9 @@ fn too_far(name: &str, end: u64) -> Flaw {
         "ends below 512 TiB on each device of a trace with several",
         format!("sector {end} on {name}"),
     )
-    .advise("keep one device with --select, or let all share one address space with --devices")
+    .advise(
+        "keep one device with --select, or let all share one address space with --trace-devices",
+    )
 }
 
 #[cfg(test)]

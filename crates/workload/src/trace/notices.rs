@@ -1,7 +1,7 @@
 //! What a user should know about a trace that was read: every choice that was made
 //! for them, in one sentence each, with its count.
 
-use super::{DeviceMode, DeviceUse, Format, Tally};
+use super::{DeviceMode, DeviceUse, Format, Tally, TimeUnit};
 use crate::names;
 
 /// The notices, the most consequential first.
@@ -16,18 +16,18 @@ pub(crate) fn notices(
     out.extend(bad_notice(tally));
     if tally.late_rows > 0 {
         out.push(format!(
-            "{} rows were out of order by up to {} ms and were put in order of time",
+            "rows out of order: {}, by up to {} ms; they were put in order of time",
             tally.late_rows,
-            tally.late_max_ns.div_ceil(1_000_000)
+            TimeUnit::Milliseconds.decimal(tally.late_max_ns)
         ));
     }
     if !tally.others.is_empty() {
-        let each = tally.others.iter().map(|(why, n)| format!("{n} {why}"));
-        out.push(format!("lines that are no requests: {}", each.collect::<Vec<_>>().join(", ")));
+        let each = tally.others.iter().map(|(why, n)| format!("{why}: {n}"));
+        out.push(format!("lines that are no requests ({})", each.collect::<Vec<_>>().join(", ")));
     }
     if tally.rounded > 0 {
         out.push(format!(
-            "{} rows do not begin and end on 512-byte sectors and were rounded outward",
+            "rows that do not begin and end on 512-byte sectors: {}; they were rounded outward",
             tally.rounded
         ));
     }
@@ -43,14 +43,14 @@ fn devices_notice(mode: DeviceMode, devices: &[DeviceUse]) -> Option<String> {
     let mut parts = Vec::new();
     if !left.is_empty() {
         let rows: u64 = devices.iter().filter(|d| !d.kept).map(|d| d.rows).sum();
-        parts.push(format!("{rows} rows of other devices are left out ({})", names::list(&left)));
+        parts.push(format!("rows of other devices, left out: {rows} ({})", names::list(&left)));
     }
     if kept.len() > 1 {
         let (n, list) = (kept.len(), names::list(&kept));
         parts.push(match mode {
             DeviceMode::Shared => format!(
                 "the trace names {n} devices ({list}); they share one address space here \
-                 (--devices separate keeps them apart)"
+                 (--trace-devices separate keeps them apart)"
             ),
             DeviceMode::Separate => format!(
                 "the trace names {n} devices ({list}); they lie side by side, 512 TiB apart, in \
@@ -69,5 +69,5 @@ fn bad_notice(tally: &Tally) -> Option<String> {
         .map(|bad| format!("line {}: expected {}, found {}", bad.line, bad.expected, bad.found));
     let examples = examples.collect::<Vec<_>>().join("; ");
     let more = if n > tally.bad_examples.len() as u64 { "; and more" } else { "" };
-    (n > 0).then(|| format!("{n} bad lines were skipped ({examples}{more})"))
+    (n > 0).then(|| format!("bad lines, skipped: {n} ({examples}{more})"))
 }

@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use flashwise_hint::Lba;
+
 use super::devices::Devices;
 use super::fields::Flaw;
 use super::input::Lines;
@@ -246,7 +248,7 @@ impl TraceReader {
         self.tally.late_max_ns = self.order.late_max_ns;
         if flush_before {
             let at_ns = request.at_ns;
-            self.order.push(Request { at_ns, ..Request::new(OpKind::Flush, request.lba, 0) });
+            self.order.push(Request { at_ns, ..Request::new(OpKind::Flush, Lba(0), 0) });
         }
         self.order.push(request);
         Ok(())
@@ -310,8 +312,8 @@ impl TraceReader {
         let (path, line) = (self.lines.path.clone(), self.lines.line.max(1));
         let expected = format!("at least one row ({})", self.format.columns()).into();
         if self.tally.lines > 0 {
-            let others = self.tally.others.iter().map(|(why, n)| format!("{n} {why}"));
-            let bad = Some(format!("{} bad lines", self.tally.bad));
+            let others = self.tally.others.iter().map(|(why, n)| format!("{why}: {n}"));
+            let bad = Some(format!("bad lines: {}", self.tally.bad));
             let bad = bad.filter(|_| self.tally.bad > 0);
             let counted = others.chain(bad).collect::<Vec<_>>().join(", ").into();
             return Err(WorkloadError::NoRequests { path, line, counted, expected });
@@ -331,7 +333,7 @@ fn locate(lines: &Lines, flaw: Flaw, skipped: u64) -> WorkloadError {
         false => flaw.advice.to_owned(),
     };
     if skipped > 0 {
-        advice = format!("{advice} ({skipped} bad lines before it were skipped)");
+        advice = format!("{advice} (bad lines before it, skipped: {skipped})");
     }
     WorkloadError::Syntax {
         path: lines.path.clone(),
