@@ -117,8 +117,12 @@ fn size(class: &SizeClass) -> Value {
     })
 }
 
+const fn kib(key: &'static str, label: &'static str) -> Figure {
+    Figure { per: 1024.0, ..Figure::plain(key, label, 1) }
+}
+
 const fn mib(key: &'static str, label: &'static str) -> Figure {
-    Figure { key, label, decimals: 1, per: (1 << 20) as f64 }
+    Figure { per: (1 << 20) as f64, ..Figure::plain(key, label, 1) }
 }
 
 const FIGURES: &[Figure] = &[
@@ -142,8 +146,8 @@ const FIGURES: &[Figure] = &[
     mib("read_bytes", "read [MiB]"),
     mib("write_bytes", "written [MiB]"),
     mib("trim_bytes", "trimmed [MiB]"),
-    Figure { key: "mean_read_bytes", label: "mean read [KiB]", decimals: 1, per: 1024.0 },
-    Figure { key: "mean_write_bytes", label: "mean write [KiB]", decimals: 1, per: 1024.0 },
+    kib("mean_read_bytes", "mean read [KiB]"),
+    kib("mean_write_bytes", "mean write [KiB]"),
     Figure::plain("sequential_reads_percent", "sequential reads [%]", 1),
     Figure::plain("sequential_writes_percent", "sequential writes [%]", 1),
     mib("footprint_bytes", "footprint in 4 KiB units [MiB]"),

@@ -228,3 +228,83 @@ fn shown_presets_can_be_given_back() {
     let changed = text(&flashwise(&["device", "show", "tiny", "--set", "planes=1"]).stdout);
     assert!(changed.contains("planes = 1"), "{changed}");
 }
+
+const MSR: &[u8] = b"128166372003061629,usr,0,Read,4096,4096,41286\n\
+    128166372003061639,usr,1,Write,4096,8192,1963\n\
+    128166372003061634,usr,0,Write,8192,4096,1\n";
+
+#[test]
+fn inspecting_says_what_was_understood() {
+    let v = json(&["replay", "--inspect", "examples/ext4.blkparse.gz", "--json"]);
+    assert_eq!((&v["format"], &v["compression"]), (&"blkparse".into(), &"gzip".into()));
+    let n = |key: &str| v[key].as_u64().unwrap_or_else(|| panic!("{key} is a whole number"));
+    let others = v["other_lines"].as_array().expect("lines that are no requests");
+    let others: u64 = others.iter().filter_map(|o| o["lines"].as_u64()).sum();
+    assert_eq!(n("lines"), n("rows") + others);
+    let kinds = ["reads", "writes", "trims", "flushes", "write_zeroes"].map(n);
+    assert_eq!(n("requests"), kinds.iter().sum::<u64>());
+    assert!(kinds[..4].iter().all(|n| *n > 0), "{kinds:?}");
+    let of_sizes = |key: &str| {
+        let sizes = v["sizes"].as_array().expect("a histogram");
+        sizes.iter().filter_map(|size| size[key].as_u64()).sum::<u64>()
+    };
+    assert_eq!([of_sizes("reads"), of_sizes("writes")], [n("reads"), n("writes")]);
+    assert!(n("footprint_bytes") <= n("read_footprint_bytes") + n("end_bytes"));
+
+    let table = text(&flashwise(&["replay", "--inspect", "examples/fio-v3.iolog"]).stdout);
+    for part in
+        ["fio-iolog", "span [s]", "lengths", "a.dat", "b.dat", "512 TiB apart", "file actions"]
+    {
+        assert!(table.contains(part), "no «{part}» in\n{table}");
+    }
+    let message = refused(2, &["replay", "--inspect", "examples/jobs/random-read.fio"]);
+    assert!(message.contains("found a fio job"), "{message}");
+}
+
+#[test]
+fn recorded_traces_replay_with_their_choices_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for trace in ["examples/ext4.blkparse.gz", "examples/fio-v3.iolog"] {
+        let v = json(&["replay", trace, "--json"]);
+        assert!(v["rows"][0]["requests"].as_u64() > Some(300), "{trace}");
+    }
+    let path = file(&dir, "usr.csv", MSR);
+    let out = flashwise(&["replay", &path, "--device", "tiny", "--fresh"]);
+    let notes = text(&out.stderr);
+    for part in ["2 devices (usr_0, usr_1)", "rows out of order: 1", "response times"] {
+        assert!(notes.contains(part), "no «{part}» in {notes}");
+    }
+    let rows = |args: &[&str]| {
+        let args = [&["replay", &path, "--device", "tiny", "--fresh", "--json"], args].concat();
+        json(&args)["rows"][0]["requests"].clone()
+    };
+    assert_eq!(rows(&[]), 3);
+    assert_eq!(rows(&["--select", "usr_1"]), 1);
+    assert_eq!(rows(&["--trace-devices", "shared"]), 3);
+    let message = refused(2, &["replay", &path, "--select", "usr_2"]);
+    assert!(message.contains("did you mean `usr_"), "{message}");
+    assert!(refused(2, &["replay", &path, "--reorder", "0"]).contains("never go back"));
+}
+
+#[test]
+fn bad_lines_are_skipped_as_far_as_allowed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = file(&dir, "usr.csv", &[MSR, b"oops\n", MSR].concat());
+    assert!(refused(2, &["replay", "--inspect", &path]).contains("usr.csv:4: expected 7 columns"));
+    let v = json(&["replay", "--inspect", &path, "--skip-bad", "1", "--json"]);
+    assert_eq!((&v["skipped_lines"], &v["rows"]), (&1.into(), &6.into()));
+    assert_eq!(v["skipped_examples"][0]["line"], 4);
+}
+
+#[test]
+fn columns_are_described_or_the_grammar_is_explained() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = file(&dir, "own.txt", b"time op sector bytes\n5 W 8 4096\n9 R 8 4096\n");
+    let inspect = ["replay", "--inspect", &path, "--json", "--columns"];
+    let v = json(&[&inspect[..], &["time:us,op,lba:512,size:bytes"]].concat());
+    assert_eq!((&v["format"], &v["requests"]), (&"custom".into(), &2.into()));
+    assert_eq!(v["span_s"], 4e-6);
+    let message = refused(2, &[&inspect[..], &["time:us,op,lba:512,sise:bytes"]].concat());
+    assert!(message.contains("did you mean `size`?") && message.contains("for example time:us"));
+    assert!(refused(2, &["replay", &path]).contains("--columns"));
+}
