@@ -27,6 +27,17 @@ pub enum LabError {
         /// Workload.
         name: String,
     },
+    /// Every request was issued before the measurement began.
+    #[error(
+        "{name}: all {n} requests fall into ramp_time; nothing can be measured: shorten it or let \
+         the jobs run longer"
+    )]
+    OnlyRamp {
+        /// Workload.
+        name: String,
+        /// Requests carried out.
+        n: u64,
+    },
     /// Arrival times beyond what a 64-bit nanosecond clock holds.
     #[error(
         "arrival time {at_ns} ns x time scale {scale} does not fit the clock (584 years): use a smaller --time-scale"

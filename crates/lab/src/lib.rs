@@ -7,10 +7,12 @@
 //! * [`precondition`]: fills and ages a drive to steady state.
 //! * [`replay`]: drives a workload through a drive and measures; [`share`] reads it once
 //!   for several replays; [`in_words`] says what one was worth against another.
+//! * [`replay_jobs`]: the same for jobs that wait for their completions.
 
 mod aging;
 mod compare;
 mod error;
+mod jobs;
 mod measure;
 mod policy;
 mod replay;
@@ -20,8 +22,9 @@ mod share;
 pub use aging::{Aging, fill_ranges, precondition};
 pub use compare::in_words;
 pub use error::LabError;
+pub use jobs::replay_jobs;
 pub use measure::Latencies;
 pub use policy::{Policy, PolicyError};
 pub use replay::{Pace, Replay, replay};
-pub use row::{Relations, Row};
+pub use row::{JobRow, Relations, Row};
 pub use share::{Feeder, Shared, share};

@@ -29,6 +29,8 @@ pub enum Pace {
         /// Host time between a completion and the next request \[ns\].
         gap_ns: u64,
     },
+    /// At the times the workload names (see [`crate::replay_jobs`]).
+    Driven,
 }
 
 /// What to replay and how.
@@ -68,16 +70,10 @@ pub fn replay<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<
     if run.n == 0 {
         return Err(LabError::NoRequests { name: spec.workload.to_owned() });
     }
-    let mut row = run.row(ssd, &before, start_ns);
-    row.workload = spec.workload.to_owned();
-    row.policy = spec.policy.name.clone();
+    let c = ssd.counters().since(&before);
+    let mut row = run.row(ssd, &c, run.end_ns - start_ns);
     row.fitted_requests = requests.n_fitted;
-    row.bottleneck = bottleneck(&row, spec.pace).to_owned();
-    if let (Some(clock), Some(start)) = (spec.cpu_clock, cpu_start) {
-        let cpu_s = clock() - start;
-        row.cpu_s = Some(cpu_s);
-        row.host_pages_per_cpu_s = Some(run.n_units as f64 / cpu_s.max(1e-9));
-    }
+    run.name(&mut row, spec, cpu_start);
     Ok(row)
 }
 
@@ -92,6 +88,7 @@ fn bottleneck(row: &Row, pace: Pace) -> &'static str {
         (Some((used, name)), _) if used >= SATURATED => name,
         (_, Pace::Open { .. }) => "arrivals",
         (_, Pace::Closed { .. }) => "queue depth",
+        (_, Pace::Driven) => "the jobs",
     }
 }
 
@@ -177,7 +174,7 @@ struct Arrivals {
 impl Arrivals {
     fn new(pace: Pace, start_ns: u64) -> Self {
         let in_flight = match pace {
-            Pace::Open { .. } => BinaryHeap::new(),
+            Pace::Open { .. } | Pace::Driven => BinaryHeap::new(),
             Pace::Closed { queue_depth, .. } => {
                 (0..queue_depth).map(|_| Reverse(start_ns)).collect()
             }
@@ -189,7 +186,11 @@ impl Arrivals {
     fn next(&mut self, request: &Request) -> Result<u64, LabError> {
         match self.pace {
             Pace::Closed { .. } => Ok(self.in_flight.peek().map_or(self.start_ns, |r| r.0)),
-            Pace::Open { time_scale } => {
+            Pace::Open { .. } | Pace::Driven => {
+                let time_scale = match self.pace {
+                    Pace::Open { time_scale } => time_scale,
+                    _ => 1.0,
+                };
                 let at_ns = request.at_ns;
                 let scaled =
                     if time_scale == 1.0 { at_ns } else { (at_ns as f64 * time_scale) as u64 };
@@ -213,10 +214,10 @@ impl Arrivals {
 }
 
 /// What has been measured so far.
-struct Run {
+pub(crate) struct Run {
     relation: RelationPolicy,
     relations: Relations,
-    n: u64,
+    pub(crate) n: u64,
     n_trims: u64,
     n_flushes: u64,
     n_units: u64,
@@ -225,12 +226,12 @@ struct Run {
     reads: Latencies,
     writes: Latencies,
     others: Latencies,
-    end_ns: u64,
+    pub(crate) end_ns: u64,
     digest: Digest,
 }
 
 impl Run {
-    fn new(relation: RelationPolicy) -> Self {
+    pub(crate) fn new(relation: RelationPolicy) -> Self {
         Self {
             relation,
             relations: Relations::None,
@@ -250,7 +251,20 @@ impl Run {
 
     #[inline]
     fn carry_out(&mut self, ssd: &mut Ssd, r: &Request, at_ns: u64) -> Result<u64, LabError> {
-        self.n += 1;
+        let done_ns = self.serve(ssd, r, at_ns)?;
+        self.record(ssd, r, done_ns - at_ns);
+        self.end_ns = self.end_ns.max(done_ns);
+        Ok(done_ns)
+    }
+
+    /// Carries out a request without counting it; when it was done \[ns\].
+    #[inline]
+    pub(crate) fn serve(
+        &mut self,
+        ssd: &mut Ssd,
+        r: &Request,
+        at_ns: u64,
+    ) -> Result<u64, LabError> {
         let related;
         let r = if self.relation != RelationPolicy::None && r.op == OpKind::Write {
             related = self.relate(ssd, *r);
@@ -259,7 +273,14 @@ impl Run {
             r
         };
         let done_ns = submit_split(ssd, r, at_ns).map_err(|source| self.refused(r, source))?;
-        let latency_ns = done_ns - at_ns;
+        self.digest.add(done_ns);
+        Ok(done_ns)
+    }
+
+    /// Counts a request that was carried out.
+    #[inline]
+    pub(crate) fn record(&mut self, ssd: &Ssd, r: &Request, latency_ns: u64) {
+        self.n += 1;
         let bytes = u64::from(r.sectors) * flashwise_hint::SECTOR_BYTES;
         match r.op {
             OpKind::Read => {
@@ -285,15 +306,12 @@ impl Run {
                 self.others.record(latency_ns);
             }
         }
-        self.end_ns = self.end_ns.max(done_ns);
-        self.digest.add(done_ns);
-        Ok(done_ns)
     }
 
     #[cold]
     fn refused(&self, r: &Request, source: flashwise_ssd::CommandError) -> LabError {
         let what = format!("{:?} of {} sectors at {}", r.op, r.sectors, r.lba.0);
-        LabError::Command { number: self.n, what, source }
+        LabError::Command { number: self.n + 1, what, source }
     }
 
     /// Takes the relation a request carries, or infers it from what is mapped.
@@ -316,11 +334,11 @@ impl Run {
         r
     }
 
-    fn row(&mut self, ssd: &Ssd, before: &SsdCounters, start_ns: u64) -> Row {
-        let c = ssd.counters().since(before);
+    /// The figures, with the counters `c` of the time that was measured.
+    pub(crate) fn row(&mut self, ssd: &Ssd, c: &SsdCounters, elapsed_ns: u64) -> Row {
         let ftl = c.ftl;
-        self.digest_counters(&c);
-        let elapsed_ns = (self.end_ns - start_ns).max(1);
+        self.digest_counters(c);
+        let elapsed_ns = elapsed_ns.max(1);
         let elapsed_s = elapsed_ns as f64 / 1e9;
         let mib_s = |bytes: u64| bytes as f64 / f64::from(1 << 20) / elapsed_s;
         let part = |busy_ns: u64, n: u64| (busy_ns as f64 / (elapsed_ns * n) as f64).min(1.0);
@@ -389,6 +407,18 @@ impl Run {
             in_flight_mean: latencies as f64 / elapsed_ns as f64,
             digest: self.digest.hex(),
             ..Row::default()
+        }
+    }
+
+    /// What a row says about its origin and the speed of the simulator.
+    pub(crate) fn name(&self, row: &mut Row, spec: &Replay<'_>, cpu_start: Option<f64>) {
+        row.workload = spec.workload.to_owned();
+        row.policy = spec.policy.name.clone();
+        row.bottleneck = bottleneck(row, spec.pace).to_owned();
+        if let (Some(clock), Some(start)) = (spec.cpu_clock, cpu_start) {
+            let cpu_s = clock() - start;
+            row.cpu_s = Some(cpu_s);
+            row.host_pages_per_cpu_s = Some(self.n_units as f64 / cpu_s.max(1e-9));
         }
     }
 

@@ -134,10 +134,56 @@ pub struct Row {
     pub in_flight_mean: f64,
     /// Hash of all completions and final counters.
     pub digest: String,
+    /// Figures of each job, if the workload is made of jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobRow>,
     /// CPU time of the replay \[s\] (only when timed).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
     /// Mapping units read and written per CPU second (only when timed).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_pages_per_cpu_s: Option<f64>,
+}
+
+/// Figures of one job among several on the same drive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct JobRow {
+    /// Name of the job.
+    pub name: String,
+    /// Requests of all kinds.
+    pub requests: u64,
+    /// Reads.
+    pub read_requests: u64,
+    /// Writes.
+    pub write_requests: u64,
+    /// Trims.
+    pub trim_requests: u64,
+    /// Flushes.
+    pub flush_requests: u64,
+    /// From its first measured request to its last completion \[s\].
+    pub elapsed_s: f64,
+    /// Read and written \[MiB/s\].
+    pub host_mib_s: f64,
+    /// Read \[MiB/s\].
+    pub read_mib_s: f64,
+    /// Written \[MiB/s\].
+    pub write_mib_s: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Mean latency of reads \[us\].
+    pub read_mean_us: Option<f64>,
+    /// Median \[us\].
+    pub read_p50_us: Option<f64>,
+    /// 99 % of reads are faster \[us\].
+    pub read_p99_us: Option<f64>,
+    /// Mean latency of writes \[us\].
+    pub write_mean_us: Option<f64>,
+    /// Median \[us\].
+    pub write_p50_us: Option<f64>,
+    /// 99 % of writes are faster \[us\].
+    pub write_p99_us: Option<f64>,
+    /// Median latency of flushes \[us\].
+    pub flush_p50_us: Option<f64>,
+    /// 99 % of flushes are faster \[us\].
+    pub flush_p99_us: Option<f64>,
 }

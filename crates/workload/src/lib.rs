@@ -13,6 +13,7 @@
 //! Cost: a trace row is parsed in well under a microsecond without allocation; a
 //! generated request takes a few nanoseconds.
 
+mod driver;
 mod error;
 mod extents;
 mod fio;
@@ -27,6 +28,7 @@ mod synthetic;
 mod trace;
 mod zipf;
 
+pub use driver::{Driver, Issue};
 pub use error::WorkloadError;
 pub use extents::Extents;
 pub use fio::{FioJob, parse_fio_job, read_fio_job};
