@@ -69,7 +69,7 @@ pub(crate) struct ReplayArgs {
     /// Start from a blank drive: neither aged nor filled where the trace reads
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Requests in flight: replays a trace in a closed loop instead of by its times; overrides iodepth
+    /// Requests in flight: replays a trace in a closed loop instead of by its times; overrides iodepth of all jobs
     #[arg(long, value_name = "N")]
     pub(crate) queue_depth: Option<u32>,
     /// Factor on the times of a trace (2: half the rate)

@@ -7,6 +7,7 @@ mod args;
 mod device;
 mod device_new;
 mod inspect;
+mod jobs;
 mod nvme;
 mod output;
 mod replay;

@@ -7,24 +7,33 @@ use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
 use flashwise_lab::{
-    Aging, LabError, Pace, Policy, Replay, Row, fill_ranges, precondition, replay,
+    Aging, LabError, Pace, Policy, Replay, Row, fill_ranges, precondition, replay, replay_jobs,
 };
 use flashwise_report::{Figure, figures_table, json_text};
 use flashwise_ssd::{DeviceConfig, Options, Ssd, is_saved_drive};
 use flashwise_workload::{
-    Fit, Source, Summary, Synthetic, SyntheticSpec, TraceOptions, open_trace, read_fio_job,
-    summarize,
+    Fit, JobPlan, JobSet, JobSpec, JobStream, JobTarget, Summary, Synthetic, TraceOptions,
+    open_trace, read_fio_file, summarize,
 };
 
 use crate::Failure;
 use crate::args::ReplayArgs;
 use crate::inspect;
+use crate::jobs;
 use crate::output::{self, Progress};
 
 /// What is replayed.
 enum Work {
     Trace { options: TraceOptions, summary: Box<Summary>, format: String },
-    Job { spec: SyntheticSpec },
+    Jobs { plan: JobPlan },
+}
+
+/// The one job of a plan that is a plain closed loop.
+fn plain(plan: &JobPlan) -> Option<&JobSpec> {
+    match &plan.specs[..] {
+        [only] if only.is_plain() => Some(only),
+        _ => None,
+    }
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
@@ -61,7 +70,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// Options that were given and change nothing.
 fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
-    let is_job = matches!(work, Work::Job { .. });
+    let is_job = matches!(work, Work::Jobs { .. });
     let unused = [
         (args.time_scale != 1.0 && is_job, "--time-scale: a job has no arrival times"),
         (
@@ -99,10 +108,16 @@ fn open_device(args: &ReplayArgs) -> Result<Ssd, Failure> {
 
 fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failure> {
     if is_job(&args.input) {
-        let job =
-            read_fio_job(&args.input, &|name| std::env::var(name).ok()).map_err(Failure::input)?;
-        let spec = job.synthetic(ssd.capacity_sectors(), args.seed).map_err(Failure::input)?;
-        return Ok((Work::Job { spec }, job.notices));
+        let file =
+            read_fio_file(&args.input, &|name| std::env::var(name).ok()).map_err(Failure::input)?;
+        let target = JobTarget {
+            capacity_sectors: ssd.capacity_sectors(),
+            n_handles: ssd.ftl().config().n_handles,
+            seed: args.seed,
+            queue_depth: args.queue_depth,
+        };
+        let plan = file.jobs(&target).map_err(Failure::input)?;
+        return Ok((Work::Jobs { plan }, file.notices().to_vec()));
     }
     let options = args.trace_options();
     let progress = Progress::start("reading the trace");
@@ -126,16 +141,18 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
         let e = anyhow!("--time-scale {}: expected a positive factor", args.time_scale);
         return Err(Failure::Input(e));
     }
+    if args.queue_depth.is_some_and(|n| !(1..=65_535).contains(&n)) {
+        let n = args.queue_depth.unwrap_or(0);
+        return Err(Failure::Input(anyhow!("--queue-depth {n}: expected 1 to 65535")));
+    }
     let queue_depth = match (args.queue_depth, work) {
         (None, Work::Trace { .. }) => return Ok(Pace::Open { time_scale: args.time_scale }),
-        (None, Work::Job { spec }) => spec.queue_depth,
-        (Some(n), _) => n,
+        (Some(n), Work::Trace { .. }) => n,
+        (_, Work::Jobs { plan }) => match plain(plan) {
+            Some(job) => job.queue_depth,
+            None => return Ok(Pace::Driven),
+        },
     };
-    if !(1..=65_535).contains(&queue_depth) {
-        let key = if args.queue_depth.is_some() { "--queue-depth" } else { "iodepth" };
-        let e = anyhow!("{key} {queue_depth}: expected 1 to 65535");
-        return Err(Failure::Input(e));
-    }
     Ok(Pace::Closed { queue_depth, gap_ns })
 }
 
@@ -173,11 +190,9 @@ fn fill_what_is_read(ssd: &mut Ssd, work: &Work, fit: Option<&Fit>) -> Result<()
                 fill_ranges(ssd, fitted.into_iter().map(|(start, end)| start..end));
             }
         }
-        Work::Job { spec } if spec.read_percent > 0 => {
-            let end = spec.region_start + spec.region_sectors;
-            fill_ranges(ssd, std::iter::once(spec.region_start..end));
+        Work::Jobs { plan } => {
+            fill_ranges(ssd, plan.regions_read());
         }
-        Work::Job { .. } => {}
     }
     Ok(())
 }
@@ -199,24 +214,32 @@ fn one(
     let row = match work {
         Work::Trace { options, .. } => {
             let reader = open_trace(&args.input, options).map_err(Failure::input)?;
-            run_source(&mut drive, reader, &spec)
+            replay(&mut drive, reader, &spec)
         }
-        Work::Job { spec: job } => {
-            let source = Synthetic::new(*job).map_err(Failure::input)?;
-            run_source(&mut drive, source, &spec)
-        }
+        Work::Jobs { plan } => run_jobs(&mut drive, plan, &spec),
     };
     drop(progress);
-    row
-}
-
-fn run_source<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<Row, Failure> {
-    replay(ssd, source, spec).map_err(|e| match e {
-        LabError::Workload(_) | LabError::NoRequests { .. } | LabError::TimeOverflow { .. } => {
-            Failure::input(e)
-        }
+    row.map_err(|e| match e {
+        LabError::Workload(_)
+        | LabError::NoRequests { .. }
+        | LabError::OnlyRamp { .. }
+        | LabError::TimeOverflow { .. } => Failure::input(e),
         other => Failure::Work(other.into()),
     })
+}
+
+/// One plain job is a stream of requests, which replays fastest; several jobs, or one
+/// that depends on time, hear of their completions.
+fn run_jobs(ssd: &mut Ssd, plan: &JobPlan, spec: &Replay<'_>) -> Result<Row, LabError> {
+    if let Some(job) = plain(plan) {
+        return match job.synthetic() {
+            Some(fast) => replay(ssd, Synthetic::new(fast)?, spec),
+            None => replay(ssd, JobStream::new(job.stream.clone()), spec),
+        };
+    }
+    let gap_ns = (ssd.config().host.gap_us * 1000.0).round() as u64;
+    let set = JobSet::new(plan.specs.clone(), plan.names.clone(), gap_ns);
+    replay_jobs(ssd, set, spec)
 }
 
 fn workload_name(path: &Path) -> String {
@@ -255,7 +278,7 @@ fn print(
     if args.json {
         let format = match work {
             Work::Trace { format, .. } => format.as_str(),
-            Work::Job { .. } => "fio job",
+            Work::Jobs { .. } => "fio job",
         };
         return output::results(&json_text(&json!({
             "replay": args.input.display().to_string(),
@@ -280,6 +303,7 @@ fn print(
     }
     text.push('\n');
     text.push_str(&figures_table(&rows, "policy", FIGURES));
+    text.push_str(&jobs::table(&rows));
     output::results(&text)
 }
 
@@ -322,6 +346,8 @@ const FIGURES: &[Figure] = &[
     Figure::plain("requests", "requests", 0),
     Figure::plain("read_requests", "  reads", 0),
     Figure::plain("write_requests", "  writes", 0),
+    Figure::plain("trim_requests", "  trims", 0),
+    Figure::plain("flush_requests", "  flushes", 0),
     Figure::plain("elapsed_s", "elapsed [s]", 4),
     Figure::plain("host_mib_s", "throughput [MiB/s]", 1),
     Figure::plain("iops", "requests per second", 0),

@@ -18,7 +18,7 @@ use flashwise_ssd::{
 };
 use flashwise_workload::{
     OpKind, Request, Source, Synthetic, SyntheticSpec, TimeUnit, TraceOptions, TraceReader,
-    WorkloadError, open_trace, parse_fio_job, read_trace, summarize,
+    WorkloadError, open_trace, parse_fio_file, read_trace, summarize,
 };
 
 fn trace(text: &str, unit: TimeUnit) -> Result<TraceReader, WorkloadError> {
@@ -534,7 +534,9 @@ fn a_bad_workload_is_an_error() {
         assert!(error.contains("t.trace:3"), "{line}: {error}");
     }
     for text in ["[job]\nrw=randomly\n", "[job]\nbs=4q\n", "[job]\niodepth=many\n", ""] {
-        let job = parse_fio_job(Path::new("t.fio"), text.as_bytes(), &|_| None);
+        let job = parse_fio_file(Path::new("t.fio"), text.as_bytes(), &|_| None, &|path| {
+            std::fs::read(path)
+        });
         assert!(job.is_err(), "{text:?}: {job:?}");
     }
 }

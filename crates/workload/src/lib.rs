@@ -1,8 +1,9 @@
 //! What to do: trace readers, generators, and the fitting of addresses to a drive.
 //!
 //! Everything that produces requests is a [`Source`]: a recorded trace
-//! ([`open_trace`]), a generator ([`Synthetic`]), a fio job ([`read_fio_job`], which
-//! becomes a generator), or a plain list (`Vec<Request>::into_iter()`).
+//! ([`open_trace`]), a generator ([`Synthetic`]), one plain job ([`JobStream`]), or a
+//! plain list (`Vec<Request>::into_iter()`). Jobs that wait for their completions are a
+//! [`Driver`]: a fio job file ([`read_fio_file`]) becomes a [`JobSet`].
 //! [`summarize`] walks a source once and says what it touches, and [`Profiled`] what
 //! it looks like; [`Fit`] maps its addresses onto a drive of another size.
 //!
@@ -18,6 +19,7 @@ mod error;
 mod extents;
 mod fio;
 mod fit;
+mod jobs;
 mod names;
 #[doc(hidden)]
 pub mod oracle;
@@ -31,8 +33,12 @@ mod zipf;
 pub use driver::{Driver, Issue};
 pub use error::WorkloadError;
 pub use extents::Extents;
-pub use fio::{FioJob, parse_fio_job, read_fio_job};
+pub use fio::{FioFile, JobPlan, JobTarget, parse_fio_file, read_fio_file};
 pub use fit::{Fit, FitMode};
+pub use jobs::{
+    Direction, Handles, JobSet, JobSpec, JobStream, Mix, Rate, Sequencer, Sizes, Spread,
+    StreamSpec, Think, Zone,
+};
 pub use profile::{Profile, Profiled, SizeClass};
 pub use request::{MAX_SECTORS, OpKind, Request, Source};
 pub use summary::{Summary, summarize};

@@ -9,9 +9,9 @@ use std::io::{Cursor, Write};
 use std::path::Path;
 
 use crate::{
-    BlkAction, Columns, Compression, DeviceMode, FioJob, Format, MAX_SECTORS, OpKind, Request,
-    Source, Synthetic, TraceOptions, TraceReader, TraceWriter, WorkloadError, parse_fio_job,
-    read_trace,
+    BlkAction, Columns, Compression, DeviceMode, Driver, Format, JobPlan, JobSet, JobSpec,
+    JobStream, JobTarget, MAX_SECTORS, OpKind, Request, Source, Synthetic, TraceOptions,
+    TraceReader, TraceWriter, WorkloadError, parse_fio_file, read_trace,
 };
 
 /// Name of the input in messages.
@@ -86,41 +86,85 @@ fn check_trace(data: &[u8], opts: &TraceOptions) {
     check_packed(data, opts, &result);
 }
 
-/// Any bytes as a fio job. If they are one: its canonical form reads back as the same
-/// job, and on drives of several sizes it either yields requests within the drive or
-/// an error that names the file and a line. If not: the same for the error.
+/// Any bytes as a fio job file. If they are one: its canonical form reads back as the
+/// same jobs, and on drives of several sizes the jobs either run or an error names the
+/// file and a line. If not: the same for the error. Running means: requests lie in the
+/// region of their job, issue times never go back, and a slow drive and a fast one are
+/// both served.
 pub fn fio_job(data: &[u8]) {
     let name = "input.fio";
     let env = |key: &str| (key == "SIZE").then(|| "64k".to_owned());
-    let job = match parse_fio_job(Path::new(name), data, &env) {
-        Ok(job) => job,
-        Err(error) => return check_error(&error, name, data),
+    let files = |path: &Path| match path.to_str() {
+        Some("more.inc") => Ok(b"iodepth=4\nnumjobs=2\n".to_vec()),
+        Some("self.inc") => Ok(b"include self.inc\n".to_vec()),
+        _ => Err(std::io::ErrorKind::NotFound.into()),
     };
-    let text = job.canonical();
+    let file = match parse_fio_file(Path::new(name), data, &env, &files) {
+        Ok(file) => file,
+        Err(error) => return check_fio_error(&error, name, data),
+    };
+    let text = file.canonical();
     let dollar = |key: &str| (key == "DOLLAR").then(|| "$".to_owned());
-    let again = parse_fio_job(Path::new(name), text.as_bytes(), &dollar);
+    let again = parse_fio_file(Path::new(name), text.as_bytes(), &dollar, &files);
     let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(text, again.canonical(), "the canonical form is a fixed point");
-    check_job(&job, &again, name, data);
-}
-
-fn check_job(job: &FioJob, again: &FioJob, name: &str, data: &[u8]) {
     for capacity_sectors in [0, 8, 12_345, 1 << 21, 1 << 54] {
-        match (job.synthetic(capacity_sectors, 1), again.synthetic(capacity_sectors, 1)) {
-            (Ok(spec), Ok(other)) => {
-                assert_eq!(spec, other);
-                let mut source = Synthetic::new(spec).expect("a resolved job is a valid spec");
-                for _ in 0..100 {
-                    let Ok(Some(request)) = source.next_request() else {
-                        break;
-                    };
-                    assert!(request.end() <= capacity_sectors, "{request:?} leaves the drive");
-                    assert_eq!(u64::from(request.sectors) * 512, job.block_bytes);
-                }
+        let target = JobTarget { capacity_sectors, n_handles: 4, seed: 1, queue_depth: None };
+        match (file.jobs(&target), again.jobs(&target)) {
+            (Ok(plan), Ok(other)) => {
+                assert_eq!(plan, other);
+                check_plan(plan, capacity_sectors);
             }
-            (Err(error), Err(_)) => check_error(&error, name, data),
+            (Err(error), Err(_)) => check_fio_error(&error, name, data),
             (one, other) => panic!("{one:?} but {other:?} on {capacity_sectors} sectors"),
         }
+    }
+}
+
+/// Errors of an included file name that file.
+fn check_fio_error(error: &WorkloadError, name: &str, data: &[u8]) {
+    match error.path().and_then(Path::to_str) {
+        Some(path @ ("more.inc" | "self.inc")) => check_error(error, path, b"one line\n"),
+        _ => check_error(error, name, data),
+    }
+}
+
+fn check_plan(plan: JobPlan, capacity_sectors: u64) {
+    if plan.specs.len() > 64 || plan.specs.iter().any(|spec| spec.queue_depth > 4096) {
+        return;
+    }
+    for spec in &plan.specs {
+        let end = spec.stream.region_start + spec.stream.region_sectors;
+        assert!(spec.stream.region_sectors > 0 && end <= capacity_sectors, "{spec:?}");
+        assert!((spec.row as usize) < plan.names.len());
+        if let Some(fast) = spec.synthetic() {
+            let mut fast = Synthetic::new(fast).expect("a valid spec");
+            let mut slow = JobStream::new(spec.stream.clone());
+            for _ in 0..50 {
+                assert_eq!(fast.next_request().unwrap(), slow.next_request().unwrap());
+            }
+        }
+    }
+    let specs = plan.specs.clone();
+    let mut set = JobSet::new(plan.specs, plan.names, 500);
+    let mut last_ns = 0;
+    for i in 0..300_u64 {
+        let Some(issue) = set.next_issue() else { return };
+        let request = issue.request;
+        assert!(request.at_ns >= last_ns, "time went back: {request:?}");
+        last_ns = request.at_ns;
+        if request.op != OpKind::Flush {
+            let fits = |spec: &&JobSpec| {
+                let s = &spec.stream;
+                let end = s.region_start + s.region_sectors;
+                spec.row == issue.job
+                    && (s.region_start..end).contains(&request.lba.0)
+                    && request.end() <= end
+            };
+            assert!(specs.iter().any(|spec| fits(&spec)), "{issue:?} leaves its region");
+            assert!(request.sectors > 0);
+        }
+        set.completed(request.at_ns.saturating_add([0, 90_000, 7, 4_000_000][i as usize % 4]));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Zipf-distributed ranks, exact and fast, and a bijection that spreads them.
+//! Zipf-distributed ranks, exact and fast, a bijection that spreads them, and random
+//! orders that need no memory.
 //!
 //! Rejection from a staircase: ranks are cut into segments whose bounds differ by at
 //! most 1/16, each segment is drawn by an alias table with the weight of its first
@@ -166,6 +167,40 @@ impl Scatter {
     }
 }
 
+/// A random order of `0..n` in constant memory: keyed steps that are invertible modulo
+/// a power of two, with cycle walking as in [`Scatter`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permutation {
+    n: u64,
+    mask: u64,
+    half: u32,
+    /// What is added and what is multiplied by (odd), round by round.
+    keys: [(u64, u64); 4],
+}
+
+impl Permutation {
+    pub(crate) fn new(n: u64, rng: &mut Xoshiro256PlusPlus) -> Self {
+        let Scatter { n, mask, half } = Scatter::new(n);
+        let keys = std::array::from_fn(|_| (rng.next_u64(), rng.next_u64() | 1));
+        Self { n, mask, half, keys }
+    }
+
+    /// The element at `index`, which is below `n`.
+    #[inline]
+    pub(crate) fn place(&self, index: u64) -> u64 {
+        let mut x = index;
+        loop {
+            for (add, factor) in self.keys {
+                x = x.wrapping_add(add).wrapping_mul(factor) & self.mask;
+                x ^= x >> self.half;
+            }
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rand_xoshiro::rand_core::SeedableRng;
@@ -229,5 +264,33 @@ mod tests {
         let scatter = Scatter::new(1 << 20);
         let near = (0..1000).filter(|&i| scatter.place(i).abs_diff(scatter.place(i + 1)) < 1000);
         assert!(near.count() < 20);
+    }
+
+    #[test]
+    fn an_order_has_every_element_once_and_looks_random() {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
+        for n in [1, 2, 3, 16, 1000, 4097] {
+            let order = Permutation::new(n, &mut rng);
+            let mut places: Vec<u64> = (0..n).map(|i| order.place(i)).collect();
+            places.sort_unstable();
+            assert_eq!(places, (0..n).collect::<Vec<_>>(), "n {n}");
+        }
+        for n in [10_000_u64, 65_536, 100_003] {
+            let order = Permutation::new(n, &mut rng);
+            // The first tenth of the order falls evenly into sixteenths of the range.
+            let mut counts = [0.0_f64; 16];
+            let mut steps = 0.0;
+            for i in 0..n / 10 {
+                counts[(order.place(i) * 16 / n) as usize] += 1.0;
+                steps += order.place(i).abs_diff(order.place(i + 1)) as f64;
+            }
+            let mean = (n / 10) as f64 / 16.0;
+            let chi: f64 = counts.iter().map(|c| (c - mean).powi(2) / mean).sum();
+            // 15 degrees of freedom: above 44 once in 10,000.
+            assert!(chi < 44.0, "n {n}: {chi}");
+            // Two random places are a third of the range apart.
+            let step = steps / (n / 10) as f64 / n as f64;
+            assert!((step - 1.0 / 3.0).abs() < 0.02, "n {n}: {step}");
+        }
     }
 }
