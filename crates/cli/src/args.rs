@@ -18,7 +18,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Replay a block trace or a fio job on a modelled drive
-    Replay(ReplayArgs),
+    Replay(Box<ReplayArgs>),
     /// List, explain or make drives
     Device(DeviceArgs),
 }
@@ -81,6 +81,8 @@ pub(crate) struct ReplayArgs {
     /// Write the aged drive to a file, which --device takes
     #[arg(long, value_name = "FILE")]
     pub(crate) save_drive: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) watch: crate::watch::WatchArgs,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,6 +11,8 @@ mod jobs;
 mod nvme;
 mod output;
 mod replay;
+mod side_by_side;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -3,17 +3,13 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
-use flashwise_lab::{
-    Aging, LabError, Pace, Policy, Replay, Row, fill_ranges, precondition, replay, replay_jobs,
-};
+use flashwise_lab::{Aging, Pace, Policy, Row, fill_ranges, in_words, precondition};
 use flashwise_report::{Figure, figures_table, json_text};
 use flashwise_ssd::{DeviceConfig, Options, Ssd, is_saved_drive};
 use flashwise_workload::{
-    Fit, JobPlan, JobSet, JobSpec, JobStream, JobTarget, Summary, Synthetic, TraceOptions,
-    open_trace, read_fio_file, summarize,
+    Fit, JobPlan, JobSpec, JobTarget, Summary, open_trace, read_fio_file, summarize,
 };
 
 use crate::Failure;
@@ -21,15 +17,17 @@ use crate::args::ReplayArgs;
 use crate::inspect;
 use crate::jobs;
 use crate::output::{self, Progress};
+use crate::side_by_side::SideBySide;
+use crate::watch::Files;
 
 /// What is replayed.
-enum Work {
-    Trace { options: TraceOptions, summary: Box<Summary>, format: String },
+pub(crate) enum Work {
+    Trace { summary: Box<Summary>, format: String },
     Jobs { plan: JobPlan },
 }
 
 /// The one job of a plan that is a plain closed loop.
-fn plain(plan: &JobPlan) -> Option<&JobSpec> {
+pub(crate) fn plain(plan: &JobPlan) -> Option<&JobSpec> {
     match &plan.specs[..] {
         [only] if only.is_plain() => Some(only),
         _ => None,
@@ -48,6 +46,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     notices.iter().chain(&unused).for_each(|n| output::message(&format!("note: {n}")));
     let pace = pace(args, &ssd, &work)?;
     let fit = fit(args, &ssd, &work)?;
+    let mut files = watch_files(args, &ssd)?;
     let aging = age(args, &mut ssd, loaded);
     if !args.fresh {
         fill_what_is_read(&mut ssd, &work, fit.as_ref())?;
@@ -55,12 +54,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(path) = &args.save_drive {
         ssd.save(path).map_err(|e| Failure::Work(e.into()))?;
     }
-    let mut rows = vec![];
-    let mut drives = policies.iter().rev().skip(1).map(|_| ssd.clone()).collect::<Vec<_>>();
-    drives.push(ssd);
-    for (policy, drive) in policies.iter().zip(drives) {
-        rows.push(one(args, drive, &work, policy, pace, fit.as_ref())?);
-    }
+    let all = SideBySide { args, work: &work, pace, fit: fit.as_ref(), policies: &policies };
+    let rows = all.run(ssd, &mut files)?;
+    files.finish()?;
     print(args, &rows, &work, aging.as_ref(), fit.as_ref())?;
     match aging {
         Some(a) if !a.steady => Err(unsteady(&a)),
@@ -119,15 +115,14 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
         let plan = file.jobs(&target).map_err(Failure::input)?;
         return Ok((Work::Jobs { plan }, file.notices().to_vec()));
     }
-    let options = args.trace_options();
     let progress = Progress::start("reading the trace");
-    let mut reader = open_trace(&args.input, &options).map_err(Failure::input)?;
+    let mut reader = open_trace(&args.input, &args.trace_options()).map_err(Failure::input)?;
     let summary = summarize(&mut reader, ssd.sectors_per_unit()).map_err(Failure::input)?;
     drop(progress);
     let mut notices = reader.notices();
     notices.extend(summary.implausible_span());
     let format = reader.format().to_string();
-    Ok((Work::Trace { options, summary: Box::new(summary), format }, notices))
+    Ok((Work::Trace { summary: Box::new(summary), format }, notices))
 }
 
 /// Whether the input is a fio job, which is told by its name.
@@ -154,6 +149,13 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
         },
     };
     Ok(Pace::Closed { queue_depth, gap_ns })
+}
+
+/// The files of `--series` and `--latencies`, created before the work begins.
+fn watch_files(args: &ReplayArgs, ssd: &Ssd) -> Result<Files, Failure> {
+    let mut others = vec![args.input.as_path(), Path::new(&args.device)];
+    others.extend(args.save_drive.as_deref());
+    Files::create(&args.watch, ssd, &others)
 }
 
 /// A mapping of addresses, if the drive is too small for some.
@@ -197,52 +199,7 @@ fn fill_what_is_read(ssd: &mut Ssd, work: &Work, fit: Option<&Fit>) -> Result<()
     Ok(())
 }
 
-fn one(
-    args: &ReplayArgs,
-    drive: Ssd,
-    work: &Work,
-    policy: &Policy,
-    pace: Pace,
-    fit: Option<&Fit>,
-) -> Result<Row, Failure> {
-    let mut drive = drive.with_relation(policy.relation);
-    let workload = workload_name(&args.input);
-    let clock = || ProcessTime::now().as_duration().as_secs_f64();
-    let cpu_clock: Option<&dyn Fn() -> f64> = if args.timing { Some(&clock) } else { None };
-    let spec = Replay { workload: &workload, policy, pace, fit, cpu_clock };
-    let progress = Progress::start(&format!("replaying {workload}, policy {}", policy.name));
-    let row = match work {
-        Work::Trace { options, .. } => {
-            let reader = open_trace(&args.input, options).map_err(Failure::input)?;
-            replay(&mut drive, reader, &spec)
-        }
-        Work::Jobs { plan } => run_jobs(&mut drive, plan, &spec),
-    };
-    drop(progress);
-    row.map_err(|e| match e {
-        LabError::Workload(_)
-        | LabError::NoRequests { .. }
-        | LabError::OnlyRamp { .. }
-        | LabError::TimeOverflow { .. } => Failure::input(e),
-        other => Failure::Work(other.into()),
-    })
-}
-
-/// One plain job is a stream of requests, which replays fastest; several jobs, or one
-/// that depends on time, hear of their completions.
-fn run_jobs(ssd: &mut Ssd, plan: &JobPlan, spec: &Replay<'_>) -> Result<Row, LabError> {
-    if let Some(job) = plain(plan) {
-        return match job.synthetic() {
-            Some(fast) => replay(ssd, Synthetic::new(fast)?, spec),
-            None => replay(ssd, JobStream::new(job.stream.clone()), spec),
-        };
-    }
-    let gap_ns = (ssd.config().host.gap_us * 1000.0).round() as u64;
-    let set = JobSet::new(plan.specs.clone(), plan.names.clone(), gap_ns);
-    replay_jobs(ssd, set, spec)
-}
-
-fn workload_name(path: &Path) -> String {
+pub(crate) fn workload_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
@@ -272,8 +229,9 @@ fn print(
     aging: Option<&Aging>,
     fit: Option<&Fit>,
 ) -> Result<(), Failure> {
-    let rows: Result<Vec<Value>, _> = rows.iter().map(serde_json::to_value).collect();
-    let rows = rows.map_err(|e| Failure::Work(e.into()))?;
+    let values: Result<Vec<Value>, _> = rows.iter().map(serde_json::to_value).collect();
+    let values = values.map_err(|e| Failure::Work(e.into()))?;
+    let summary: Vec<String> = rows.iter().skip(1).map(|r| in_words(&rows[0], r)).collect();
     let fit_done = fit.map_or("none needed".to_owned(), |_| args.fit.to_string());
     if args.json {
         let format = match work {
@@ -289,7 +247,8 @@ fn print(
             "fit": fit_done,
             "steady": aging.map(|a| a.steady),
             "precondition": aging,
-            "rows": rows,
+            "rows": values,
+            "summary": summary,
         })));
     }
     let mut text = format!("{} on {}\n", args.input.display(), args.device);
@@ -302,8 +261,11 @@ fn print(
         text.push_str(&fitted_line(args, work));
     }
     text.push('\n');
-    text.push_str(&figures_table(&rows, "policy", FIGURES));
-    text.push_str(&jobs::table(&rows));
+    text.push_str(&figures_table(&values, "policy", FIGURES));
+    text.push_str(&jobs::table(&values));
+    if !summary.is_empty() {
+        text.push_str(&format!("\n{}\n", summary.join("\n")));
+    }
     output::results(&text)
 }
 
@@ -346,8 +308,8 @@ const FIGURES: &[Figure] = &[
     Figure::plain("requests", "requests", 0),
     Figure::plain("read_requests", "  reads", 0),
     Figure::plain("write_requests", "  writes", 0),
-    Figure::plain("trim_requests", "  trims", 0),
-    Figure::plain("flush_requests", "  flushes", 0),
+    Figure::rare("trim_requests", "  trims"),
+    Figure::rare("flush_requests", "  flushes"),
     Figure::plain("elapsed_s", "elapsed [s]", 4),
     Figure::plain("host_mib_s", "throughput [MiB/s]", 1),
     Figure::plain("iops", "requests per second", 0),

@@ -38,6 +38,9 @@ pub enum LabError {
         /// Requests carried out.
         n: u64,
     },
+    /// Whoever watches the replay cannot go on.
+    #[error(transparent)]
+    Observe(#[from] crate::observe::ObserveError),
     /// Arrival times beyond what a 64-bit nanosecond clock holds.
     #[error(
         "arrival time {at_ns} ns x time scale {scale} does not fit the clock (584 years): use a smaller --time-scale"

@@ -16,6 +16,7 @@ use flashwise_workload::{Driver, OpKind, Request};
 
 use crate::error::LabError;
 use crate::measure::Latencies;
+use crate::observe::Observer;
 use crate::replay::{Replay, Run};
 use crate::row::{JobRow, Row};
 
@@ -23,8 +24,18 @@ use crate::row::{JobRow, Row};
 /// `spec.pace` and `spec.fit` do not apply.
 pub fn replay_jobs<D: Driver>(
     ssd: &mut Ssd,
+    driver: D,
+    spec: &Replay<'_>,
+) -> Result<Row, LabError> {
+    replay_jobs_observed(ssd, driver, spec, &mut ())
+}
+
+/// [`replay_jobs`], with somebody who is told of every request, of warm-ups too.
+pub fn replay_jobs_observed<D: Driver, O: Observer>(
+    ssd: &mut Ssd,
     mut driver: D,
     spec: &Replay<'_>,
+    observer: &mut O,
 ) -> Result<Row, LabError> {
     let cpu_start = spec.cpu_clock.map(|clock| clock());
     let start_ns = ssd.now_ns();
@@ -32,6 +43,7 @@ pub fn replay_jobs<D: Driver>(
     let mut run = Run::new(spec.policy.relation);
     let mut meters: Vec<Meter> = driver.job_names().iter().map(|_| Meter::default()).collect();
     let mut n_ramp = 0;
+    observer.starts(ssd, start_ns);
     while let Some(issue) = driver.next_issue() {
         let r = &issue.request;
         let at_ns = match start_ns.checked_add(r.at_ns) {
@@ -39,7 +51,9 @@ pub fn replay_jobs<D: Driver>(
             _ => return Err(LabError::TimeOverflow { at_ns: r.at_ns, scale: 1.0 }),
         };
         window.turn(issue.measured, at_ns, ssd);
+        observer.arrives(ssd, at_ns)?;
         let done_ns = run.serve(ssd, r, at_ns)?;
+        observer.completed(r, at_ns, done_ns)?;
         run.end_ns = run.end_ns.max(done_ns);
         if issue.measured {
             run.record(ssd, r, done_ns - at_ns);
@@ -55,6 +69,7 @@ pub fn replay_jobs<D: Driver>(
         (0, n) => return Err(LabError::OnlyRamp { name, n }),
         _ => {}
     }
+    observer.ends(ssd, run.end_ns);
     window.turn(true, run.end_ns, ssd);
     let mut row = run.row(ssd, &window.counters(ssd), run.end_ns - start_ns - window.skipped_ns);
     run.name(&mut row, spec, cpu_start);

@@ -8,23 +8,28 @@
 //! * [`replay`]: drives a workload through a drive and measures; [`share`] reads it once
 //!   for several replays; [`in_words`] says what one was worth against another.
 //! * [`replay_jobs`]: the same for jobs that wait for their completions.
+//! * [`Series`]: an [`Observer`] of a replay that gives a row for each interval.
 
 mod aging;
 mod compare;
 mod error;
 mod jobs;
 mod measure;
+mod observe;
 mod policy;
 mod replay;
 mod row;
+mod series;
 mod share;
 
 pub use aging::{Aging, fill_ranges, precondition};
 pub use compare::in_words;
 pub use error::LabError;
-pub use jobs::replay_jobs;
+pub use jobs::{replay_jobs, replay_jobs_observed};
 pub use measure::Latencies;
+pub use observe::{ObserveError, Observer};
 pub use policy::{Policy, PolicyError};
-pub use replay::{Pace, Replay, replay};
+pub use replay::{Pace, Replay, replay, replay_observed};
 pub use row::{JobRow, Relations, Row};
+pub use series::{Interval, LatencyRow, Series, SeriesRow};
 pub use share::{Feeder, Shared, share};

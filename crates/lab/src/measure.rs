@@ -36,6 +36,26 @@ impl Latencies {
         self.n += 1;
     }
 
+    /// Adds `count` of the same length \[ns\].
+    pub(crate) fn record_n(&mut self, ns: u64, count: u32) {
+        self.histogram.saturating_record_n(ns, count);
+        self.sum_ns += u128::from(ns) * u128::from(count);
+        self.max_ns = self.max_ns.max(ns);
+        self.n += u64::from(count);
+    }
+
+    /// Forgets all.
+    pub(crate) fn reset(&mut self) {
+        self.histogram.reset();
+        (self.sum_ns, self.max_ns, self.n) = (0, 0, 0);
+    }
+
+    /// The shortest latency that cannot be told from `ns`.
+    #[inline]
+    pub(crate) fn lowest_like(&self, ns: u64) -> u64 {
+        self.histogram.lowest_equivalent(ns)
+    }
+
     /// How many.
     pub fn len(&self) -> u64 {
         self.n
@@ -58,7 +78,12 @@ impl Latencies {
 
     /// Latency that the part `q` of requests stays within \[us\].
     pub fn quantile_us(&self, q: f64) -> Option<f64> {
-        let ns = self.histogram.value_at_quantile(q).min(self.max_ns);
+        self.quantile_up_to_us(q, self.max_ns)
+    }
+
+    /// The same where the longest is known to be `max_ns` \[us\].
+    pub(crate) fn quantile_up_to_us(&self, q: f64, max_ns: u64) -> Option<f64> {
+        let ns = self.histogram.value_at_quantile(q).min(max_ns);
         (self.n > 0).then(|| ns as f64 / 1000.0)
     }
 

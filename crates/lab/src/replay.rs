@@ -11,6 +11,7 @@ use flashwise_workload::{Fit, OpKind, Request, Source};
 
 use crate::error::LabError;
 use crate::measure::{Digest, Latencies};
+use crate::observe::Observer;
 use crate::policy::Policy;
 use crate::row::{Relations, Row};
 
@@ -56,20 +57,34 @@ const SATURATED: f64 = 0.6;
 /// Replays `source` on `ssd` and measures from the first request on. The drive's
 /// clock may be anywhere; arrival times count from there.
 pub fn replay<S: Source>(ssd: &mut Ssd, source: S, spec: &Replay<'_>) -> Result<Row, LabError> {
+    replay_observed(ssd, source, spec, &mut ())
+}
+
+/// [`replay`], with somebody who is told of every request. The row is the same.
+pub fn replay_observed<S: Source, O: Observer>(
+    ssd: &mut Ssd,
+    source: S,
+    spec: &Replay<'_>,
+    observer: &mut O,
+) -> Result<Row, LabError> {
     let cpu_start = spec.cpu_clock.map(|clock| clock());
     let start_ns = ssd.now_ns();
     let before = ssd.counters();
     let mut requests = LookAhead::new(source, spec.fit);
     let mut arrivals = Arrivals::new(spec.pace, start_ns);
     let mut run = Run::new(spec.policy.relation);
+    observer.starts(ssd, start_ns);
     while let Some(request) = requests.next(ssd)? {
         let at_ns = arrivals.next(request)?;
+        observer.arrives(ssd, at_ns)?;
         let done_ns = run.carry_out(ssd, request, at_ns)?;
+        observer.completed(request, at_ns, done_ns)?;
         arrivals.completed(done_ns);
     }
     if run.n == 0 {
         return Err(LabError::NoRequests { name: spec.workload.to_owned() });
     }
+    observer.ends(ssd, run.end_ns);
     let c = ssd.counters().since(&before);
     let mut row = run.row(ssd, &c, run.end_ns - start_ns);
     row.fitted_requests = requests.n_fitted;

@@ -188,6 +188,8 @@ pub struct Nand {
     channels: Vec<Calendar>,
     /// Array of a slot is free from \[ns\].
     free_ns: Vec<u64>,
+    /// Time a slot was busy since power-on, what is booked ahead included \[ns\].
+    busy_ns: Vec<u64>,
     /// Page register of a slot is free from \[ns\].
     register_ns: Vec<u64>,
     /// Start of the oldest queued operation of a die \[ns\]; `u64::MAX`: none.
@@ -218,6 +220,7 @@ impl Nand {
             n_slots,
             channels: vec![Calendar::default(); geo.n_channels as usize],
             free_ns: vec![0; n_dies * n_slots as usize],
+            busy_ns: vec![0; n_dies * n_slots as usize],
             register_ns: vec![0; n_dies * n_slots as usize],
             head_start_ns: vec![u64::MAX; n_dies],
             dies: vec![Die::default(); n_dies],
@@ -451,6 +454,7 @@ impl Nand {
 
     fn occupy(&mut self, slot: usize, start: u64, end: u64) {
         self.counters.busy_plane_ns += end - start;
+        self.busy_ns[slot] += end - start;
         self.free_ns[slot] = end;
     }
 
@@ -715,5 +719,17 @@ impl Flash for Instant<'_> {
 
     fn settle(&mut self, _: DieId) -> u64 {
         0
+    }
+}
+
+impl Nand {
+    /// Time that `die` was busy by `now_ns`, the mean of its independent planes \[ns\].
+    /// What it has booked beyond that moment is taken as one piece and left out; work
+    /// that waits in its queue is not known yet.
+    pub fn die_busy_ns(&self, die: DieId, now_ns: u64) -> u64 {
+        let slots = self.slots(die);
+        let ahead = |slot: usize| self.free_ns[slot].saturating_sub(now_ns);
+        let busy = slots.map(|slot| self.busy_ns[slot].saturating_sub(ahead(slot)));
+        busy.sum::<u64>() / u64::from(self.n_slots)
     }
 }

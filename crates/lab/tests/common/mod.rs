@@ -1,6 +1,6 @@
 //! What the test files of this crate share: drives built from a preset, workloads,
 //! runs of them, and the formula of greedy collection.
-#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "every test file uses a part of it")]
 
 pub(crate) use flashwise_design::greedy_waf;
 use flashwise_hint::Lba;
