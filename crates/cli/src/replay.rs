@@ -9,7 +9,7 @@ use flashwise_lab::{Aging, Pace, Policy, Row, fill_ranges, in_words, preconditio
 use flashwise_report::{Figure, figures_table, json_text};
 use flashwise_ssd::{DeviceConfig, Options, Ssd, is_saved_drive};
 use flashwise_workload::{
-    Fit, JobPlan, JobSpec, JobTarget, Summary, open_trace, read_fio_file, summarize,
+    Fit, FitMode, JobPlan, JobSpec, JobTarget, Summary, open_trace, read_fio_file, summarize,
 };
 
 use crate::Failure;
@@ -121,6 +121,12 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
     drop(progress);
     let mut notices = reader.notices();
     notices.extend(summary.implausible_span());
+    if args.fit == FitMode::Wrap && summary.max_lba_end > ssd.capacity_sectors() {
+        let apart = reader.devices().iter().any(|device| device.base_sectors > 0);
+        let together = "with --fit wrap several devices fall on the same addresses of the drive; \
+                        --fit compact keeps them apart";
+        notices.extend(apart.then(|| together.to_owned()));
+    }
     let format = reader.format().to_string();
     Ok((Work::Trace { summary: Box::new(summary), format }, notices))
 }

@@ -281,6 +281,9 @@ fn recorded_traces_replay_with_their_choices_told() {
     assert_eq!(rows(&[]), 3);
     assert_eq!(rows(&["--select", "usr_1"]), 1);
     assert_eq!(rows(&["--trace-devices", "shared"]), 3);
+    let wrapped = ["replay", &path, "--device", "tiny", "--fresh", "--fit", "wrap"];
+    let notes = text(&flashwise(&wrapped).stderr);
+    assert!(notes.contains("fall on the same addresses"), "{notes}");
     let message = refused(2, &["replay", &path, "--select", "usr_2"]);
     assert!(message.contains("did you mean `usr_"), "{message}");
     assert!(refused(2, &["replay", &path, "--reorder", "0"]).contains("never go back"));

@@ -280,6 +280,11 @@ impl TraceReader {
                 ", or look further ahead with --reorder",
             ),
         };
+        // A file may hold one device after the other.
+        let select = match self.devices.seen.iter().filter(|device| device.kept).count() {
+            0 | 1 => "",
+            _ => ", or keep one device with --select",
+        };
         if self.tally.bad < self.skip_bad {
             self.tally.skip(self.lines.line, &Flaw::new(expected, found));
             return Ok(());
@@ -290,7 +295,7 @@ impl TraceReader {
             found: found.into(),
             previous: format!("{} {unit}", unit.decimal(previous_ns)).into(),
             expected: expected.into(),
-            advice: format!("{}{more}", self.format.sort_advice()).into(),
+            advice: format!("{}{more}{select}", self.format.sort_advice()).into(),
         })
     }
 
