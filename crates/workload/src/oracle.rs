@@ -90,8 +90,8 @@ fn check_trace(data: &[u8], opts: &TraceOptions) {
 /// same jobs, and on drives of several sizes the jobs either run or an error names the
 /// file and a line. If not: the same for the error. Running means: requests lie in the
 /// region of their job, issue times never go back, and a slow drive and a fast one are
-/// both served.
-pub fn fio_job(data: &[u8]) {
+/// both served. Whether the jobs ran on any drive.
+pub fn fio_job(data: &[u8]) -> bool {
     let name = "input.fio";
     let env = |key: &str| (key == "SIZE").then(|| "64k".to_owned());
     let files = |path: &Path| match path.to_str() {
@@ -101,24 +101,30 @@ pub fn fio_job(data: &[u8]) {
     };
     let file = match parse_fio_file(Path::new(name), data, &env, &files) {
         Ok(file) => file,
-        Err(error) => return check_fio_error(&error, name, data),
+        Err(error) => {
+            check_fio_error(&error, name, data);
+            return false;
+        }
     };
     let text = file.canonical();
     let dollar = |key: &str| (key == "DOLLAR").then(|| "$".to_owned());
     let again = parse_fio_file(Path::new(name), text.as_bytes(), &dollar, &files);
     let again = again.unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!(text, again.canonical(), "the canonical form is a fixed point");
+    let mut ran = false;
     for capacity_sectors in [0, 8, 12_345, 1 << 21, 1 << 54] {
         let target = JobTarget { capacity_sectors, n_handles: 4, seed: 1, queue_depth: None };
         match (file.jobs(&target), again.jobs(&target)) {
             (Ok(plan), Ok(other)) => {
                 assert_eq!(plan, other);
                 check_plan(plan, capacity_sectors);
+                ran = true;
             }
             (Err(error), Err(_)) => check_fio_error(&error, name, data),
             (one, other) => panic!("{one:?} but {other:?} on {capacity_sectors} sectors"),
         }
     }
+    ran
 }
 
 /// Errors of an included file name that file.

@@ -157,7 +157,7 @@ impl FioJob {
         let (start, len) = self.region(target, clone, longest_min)?;
         let aligned = used().any(|d| align[d] != sizes[d].min());
         let spread = self.spread(len)?;
-        let uniform = matches!(spread, Spread::Uniform | Spread::Zoned(_));
+        let uniform = spread == Spread::Uniform;
         let random_map = !sequential && !o.norandommap && uniform && !aligned;
         let varied = used().any(|d| sizes[d].max() > sizes[d].min());
         let least = used().map(|d| u64::from(align[d])).min().unwrap_or(1);

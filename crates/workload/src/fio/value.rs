@@ -447,12 +447,12 @@ mod tests {
 
     #[test]
     fn lists_by_direction_and_splits() {
-        let three = |text: &str| by_direction(text, |part| bytes(part));
+        let three = |text: &str| by_direction(text, bytes);
         assert_eq!(three("4k"), Ok([Some(4096); 3]));
         assert_eq!(three("4k,8k"), Ok([Some(4096), Some(8192), Some(8192)]));
         assert_eq!(three(",8k,"), Ok([None, Some(8192), None]));
         assert!(three("1,2,3,4").is_err() && three("").is_err());
-        let split = |text: &str| split(text, |part| bytes(part));
+        let split = |text: &str| split(text, bytes);
         assert_eq!(split("4k/10:8k/90"), Ok(vec![(4096, 10), (8192, 90)]));
         assert_eq!(split("4k/50:8k/:16k"), Ok(vec![(4096, 50), (8192, 25), (16384, 25)]));
         for text in ["", "4k/50", "4k/60:8k/60", "4k/x", "4k/101", "x/100"] {

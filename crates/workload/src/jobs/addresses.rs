@@ -2,10 +2,9 @@
 //! once per pass.
 //!
 //! A block stands for the shortest request. Where every request is one block long, a
-//! pass is a permutation that takes no memory. Where requests differ in length, a bit
-//! for each block says what was touched, and a request is cut before the next touched
-//! block, as in fio. Zones have a permutation each; a zone with nothing left hands its
-//! requests to the next one.
+//! pass is a permutation that takes no memory. Where requests differ in length, a bit for
+//! each block says what was touched: as in fio, a request goes to the first free block
+//! from a random one on, and is cut before the next touched block.
 //!
 //! Invariants: addresses lie in the region; without repetition no block comes twice in
 //! a pass, and all come.
@@ -116,18 +115,14 @@ impl Addresses {
     fn add_map(&mut self, direction: Direction, spec: &StreamSpec, rng: &mut Xoshiro256PlusPlus) {
         let d = direction as usize;
         let grid = self.by_direction[d];
-        let zones = match &self.draws {
-            Draws::Zoned(zones) => zones[d].iter().map(|zone| grid.blocks_of(zone)).collect(),
-            _ => vec![(0, grid.n_blocks)],
-        };
-        let found = self.maps.iter().position(|map| map.serves(grid, &zones));
+        let found = self.maps.iter().position(|map| map.serves(grid));
         let varied = u64::from(spec.sizes[d].max()) > grid.block_sectors;
         let at = found.unwrap_or_else(|| {
-            self.maps.push(Map::new(grid, &zones, rng));
+            self.maps.push(Map::new(grid, rng));
             self.maps.len() - 1
         });
         if varied {
-            self.maps[at].keep_bits(grid.n_blocks);
+            self.maps[at].keep_bits();
         }
         self.map_of[d] = at;
     }
@@ -137,11 +132,7 @@ impl Addresses {
     pub(crate) fn draw(&mut self, d: Direction, rng: &mut Xoshiro256PlusPlus) -> Option<u64> {
         let grid = self.by_direction[d as usize];
         if !self.maps.is_empty() {
-            let zone = match &self.draws {
-                Draws::Zoned(zones) => draw_zone(&zones[d as usize], rng),
-                _ => 0,
-            };
-            let block = self.maps[self.map_of[d as usize]].next(zone)?;
+            let block = self.maps[self.map_of[d as usize]].next(rng)?;
             return Some(block * grid.block_sectors);
         }
         let block = match &self.draws {
@@ -217,93 +208,145 @@ fn normal_rank(n: u64, deviation: u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
     (mean + shift).clamp(0, n as i64 - 1) as u64
 }
 
-/// Every block once: an order for each zone, and what was touched out of order.
+/// Every block once.
 #[derive(Clone, Debug)]
 struct Map {
     block_sectors: u64,
-    zones: Vec<Order>,
-    /// A bit for each block; empty where a request never touches more than its own.
-    touched: Vec<u64>,
     n_blocks: u64,
-}
-
-/// The order of one zone.
-#[derive(Clone, Copy, Debug)]
-struct Order {
-    first: u64,
     order: Permutation,
-    next: u64,
-    n: u64,
+    /// Blocks taken from the order.
+    n_taken: u64,
+    /// Where requests may touch more than their first block, instead of the order.
+    touched: Option<Touched>,
 }
 
 impl Map {
-    fn new(grid: Grid, zones: &[(u64, u64)], rng: &mut Xoshiro256PlusPlus) -> Self {
-        let order = |&(first, n)| Order { first, order: Permutation::new(n, rng), next: 0, n };
-        let zones: Vec<Order> = zones.iter().map(order).collect();
-        let n_blocks = grid.n_blocks;
-        let mut map = Self { block_sectors: grid.block_sectors, zones, touched: vec![], n_blocks };
-        // Zones that round to the same block need the bits to tell.
-        if map.zones.windows(2).any(|pair| pair[0].first + pair[0].n > pair[1].first) {
-            map.keep_bits(n_blocks);
-        }
-        map
+    fn new(grid: Grid, rng: &mut Xoshiro256PlusPlus) -> Self {
+        let Grid { block_sectors, n_blocks } = grid;
+        let order = Permutation::new(n_blocks, rng);
+        Self { block_sectors, n_blocks, order, n_taken: 0, touched: None }
     }
 
-    /// Whether another direction with these blocks and zones may share the map.
-    fn serves(&self, grid: Grid, zones: &[(u64, u64)]) -> bool {
-        let own = self.zones.iter().map(|order| (order.first, order.n));
-        self.block_sectors == grid.block_sectors
-            && self.n_blocks == grid.n_blocks
-            && own.eq(zones.iter().copied())
+    /// Whether another direction with these blocks may share the map.
+    fn serves(&self, grid: Grid) -> bool {
+        (self.block_sectors, self.n_blocks) == (grid.block_sectors, grid.n_blocks)
     }
 
-    fn keep_bits(&mut self, n_blocks: u64) {
-        if self.touched.is_empty() {
-            self.touched = vec![0; n_blocks.min(MAP_BLOCKS_MAX).div_ceil(64) as usize];
-        }
+    fn keep_bits(&mut self) {
+        let n_blocks = self.n_blocks;
+        self.touched.get_or_insert_with(|| Touched::new(n_blocks));
     }
 
     #[inline]
-    fn next(&mut self, zone: usize) -> Option<u64> {
-        let n_zones = self.zones.len();
-        for i in 0..n_zones {
-            let at = if zone + i < n_zones { zone + i } else { zone + i - n_zones };
-            let order = &mut self.zones[at];
-            while order.next < order.n {
-                let block = order.first + order.order.place(order.next);
-                order.next += 1;
-                let bit = self.touched.get((block / 64) as usize);
-                if bit.is_none_or(|word| word >> (block % 64) & 1 == 0) {
-                    return Some(block);
-                }
-            }
+    fn next(&mut self, rng: &mut Xoshiro256PlusPlus) -> Option<u64> {
+        if let Some(touched) = &self.touched {
+            return touched.free_from(mul_shift(rng.next_u64(), self.n_blocks));
         }
-        None
+        if self.n_taken == self.n_blocks {
+            return None;
+        }
+        self.n_taken += 1;
+        Some(self.order.place(self.n_taken - 1))
     }
 
     fn claim(&mut self, offset: u64, sectors: u32) -> u32 {
-        if self.touched.is_empty() {
-            return sectors;
-        }
+        let Some(touched) = &mut self.touched else { return sectors };
         let first = offset / self.block_sectors;
-        let last = (first + u64::from(sectors).div_ceil(self.block_sectors)).min(self.n_blocks);
-        let mut block = first;
-        while block < last {
-            let Some(word) = self.touched.get_mut((block / 64) as usize) else { break };
-            let bit = 1 << (block % 64);
-            // The first block is free: the order names none that was touched.
-            if *word & bit != 0 && block > first {
-                break;
-            }
-            *word |= bit;
-            block += 1;
-        }
-        let room = (block.max(first + 1) - first) * self.block_sectors;
+        let n = u64::from(sectors).div_ceil(self.block_sectors);
+        let room = touched.claim(first, n) * self.block_sectors;
         sectors.min(u32::try_from(room).unwrap_or(u32::MAX))
     }
 
     fn restart(&mut self) {
-        self.zones.iter_mut().for_each(|order| order.next = 0);
-        self.touched.iter_mut().for_each(|word| *word = 0);
+        self.n_taken = 0;
+        if let Some(touched) = &mut self.touched {
+            *touched = Touched::new(touched.n_blocks);
+        }
+    }
+}
+
+/// A bit for each block, and a bit for each word of them that is full, so that a free
+/// block is found fast when few are left.
+#[derive(Clone, Debug)]
+struct Touched {
+    words: Vec<u64>,
+    full: Vec<u64>,
+    n_blocks: u64,
+}
+
+impl Touched {
+    fn new(n_blocks: u64) -> Self {
+        let n_words = n_blocks.min(MAP_BLOCKS_MAX).div_ceil(64) as usize;
+        let mut touched =
+            Self { words: vec![0; n_words], full: vec![0; n_words.div_ceil(64)], n_blocks };
+        // What lies behind the last block is not free.
+        if let (Some(last), 1..) = (touched.words.last_mut(), n_blocks % 64) {
+            *last = u64::MAX << (n_blocks % 64);
+        }
+        if let (Some(last), 1..) = (touched.full.last_mut(), n_words % 64) {
+            *last = u64::MAX << (n_words % 64);
+        }
+        touched
+    }
+
+    /// The first free block from `block` on, or from the start.
+    fn free_from(&self, block: u64) -> Option<u64> {
+        let word = (block / 64) as usize;
+        let above = self.words.get(word)? | ((1 << (block % 64)) - 1);
+        if above != u64::MAX {
+            return Some(word as u64 * 64 + u64::from(above.trailing_ones()));
+        }
+        let word = self.word_from(word + 1).or_else(|| self.word_from(0))?;
+        Some(word as u64 * 64 + u64::from(self.words[word].trailing_ones()))
+    }
+
+    /// The first word from `word` on that is not full.
+    fn word_from(&self, word: usize) -> Option<usize> {
+        let at = word / 64;
+        let first = self.full.get(at)? | ((1 << (word % 64)) - 1);
+        if first != u64::MAX {
+            return Some(at * 64 + first.trailing_ones() as usize);
+        }
+        let rest = self.full[at + 1..].iter().position(|full| *full != u64::MAX)?;
+        let at = at + 1 + rest;
+        Some(at * 64 + self.full[at].trailing_ones() as usize)
+    }
+
+    /// Marks up to `n` blocks from a free one on; how many before one that is not.
+    fn claim(&mut self, first: u64, n: u64) -> u64 {
+        for block in first..first.saturating_add(n) {
+            let at = (block / 64) as usize;
+            let bit = 1 << (block % 64);
+            let free = self.words.get(at).is_some_and(|word| word & bit == 0);
+            if !free {
+                return (block - first).max(1);
+            }
+            self.words[at] |= bit;
+            if self.words[at] == u64::MAX {
+                self.full[at / 64] |= 1 << (at % 64);
+            }
+        }
+        n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_blocks_are_found_up_to_the_last() {
+        for n in [1, 63, 64, 65, 4096, 4097, 10_000] {
+            let mut touched = Touched::new(n);
+            let mut found = vec![];
+            let mut from = 0;
+            while let Some(block) = touched.free_from(from) {
+                assert_eq!(touched.claim(block, 1), 1);
+                found.push(block);
+                from = (from + 7919) % n;
+            }
+            found.sort_unstable();
+            assert_eq!(found, (0..n).collect::<Vec<_>>(), "n {n}");
+        }
     }
 }

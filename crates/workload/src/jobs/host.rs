@@ -98,13 +98,17 @@ impl Host {
         self.start_ns.saturating_add(self.spec.ramp_ns)
     }
 
-    /// Ends the job at `at_ns`, except for a last flush.
-    pub(crate) fn cut_off(&mut self, at_ns: u64) {
-        if self.next.is_some_and(|(r, step)| r.at_ns >= at_ns && step != Step::LastFlush) {
+    /// Ends the job at `exit_ns`, except for a last flush, which comes no earlier than
+    /// `now_ns`. Whether that changed its next request.
+    pub(crate) fn cut_off(&mut self, exit_ns: u64, now_ns: u64) -> bool {
+        let late = |(r, step): (Request, Step)| r.at_ns >= exit_ns && step != Step::LastFlush;
+        let cut = self.next.is_some_and(late);
+        if cut {
             self.cut_off = true;
-            self.not_before_ns = self.not_before_ns.max(at_ns);
+            self.not_before_ns = self.not_before_ns.max(exit_ns).max(now_ns);
             self.prepare();
         }
+        cut
     }
 
     /// The request that is next was issued and is done at `done_ns`.
@@ -113,6 +117,8 @@ impl Host {
         // Time passes, also on a drive where something takes none.
         let free_ns = done_ns.max(request.at_ns + 1).saturating_add(self.gap_ns);
         self.end_ns = self.end_ns.max(done_ns);
+        // A rate may have held the request back while the queue had room.
+        self.not_before_ns = self.not_before_ns.max(request.at_ns);
         self.all_free_ns = self.all_free_ns.max(free_ns);
         match step {
             Step::Go(direction) => {
@@ -144,10 +150,10 @@ impl Host {
             Step::Go(direction) => {
                 Some((Request { at_ns, ..self.stream.request(direction) }, step))
             }
-            Step::Flush => Some((Request { at_ns, ..self.stream.flush(step) }, step)),
+            Step::Flush => Some((Request { at_ns, ..self.stream.flush() }, step)),
             Step::LastFlush => {
                 let at_ns = self.free_ns().max(self.all_free_ns);
-                Some((Request { at_ns, ..self.stream.flush(step) }, step))
+                Some((Request { at_ns, ..self.stream.flush() }, step))
             }
         };
     }

@@ -35,7 +35,9 @@ pub struct JobSet {
     ramp_end_ns: u64,
     /// All jobs end then.
     exit_ns: u64,
+    /// Job that issued last, and when.
     current: u32,
+    now_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -66,6 +68,7 @@ impl JobSet {
             ramp_end_ns: 0,
             exit_ns: u64::MAX,
             current: 0,
+            now_ns: 0,
         };
         set.open_groups();
         set
@@ -103,7 +106,7 @@ impl JobSet {
     /// Puts a job back in line, or lets it end.
     fn requeue(&mut self, index: u32) {
         let Job::Running(host, info) = &mut self.jobs[index as usize] else { return };
-        host.cut_off(self.exit_ns);
+        host.cut_off(self.exit_ns, self.now_ns);
         if let Some(at_ns) = host.next_ns() {
             self.queue.push(Reverse((at_ns, index)));
             return;
@@ -136,18 +139,17 @@ impl Driver for JobSet {
                     self.n_open -= 1;
                 }
                 Job::Waiting(_) => self.start(index, at_ns),
-                Job::Running(..) if at_ns >= self.exit_ns => {
+                Job::Running(host, info) => {
                     // Its end may have come after it got in line.
-                    if let Job::Running(host, _) = &mut self.jobs[index as usize] {
-                        host.cut_off(self.exit_ns);
-                        if host.next_ns() != Some(at_ns) {
-                            self.requeue(index);
-                            continue;
-                        }
+                    if host.cut_off(self.exit_ns, self.now_ns) {
+                        self.requeue(index);
+                        continue;
                     }
-                    return self.issue(index, at_ns);
+                    let (request, job) = (host.next()?, info.row);
+                    self.current = index;
+                    self.now_ns = at_ns;
+                    return Some(Issue { request, job, measured: at_ns >= self.ramp_end_ns });
                 }
-                Job::Running(..) => return self.issue(index, at_ns),
             }
         }
         None
@@ -162,14 +164,5 @@ impl Driver for JobSet {
 
     fn job_names(&self) -> &[String] {
         &self.names
-    }
-}
-
-impl JobSet {
-    fn issue(&mut self, index: u32, at_ns: u64) -> Option<Issue> {
-        let Job::Running(host, info) = &self.jobs[index as usize] else { return None };
-        let request = host.next()?;
-        self.current = index;
-        Some(Issue { request, job: info.row, measured: at_ns >= self.ramp_end_ns })
     }
 }

@@ -48,7 +48,7 @@ pub struct JobStream {
     /// Requests until a new place.
     until_new: u64,
     last_was_write: bool,
-    flushed_at_end: bool,
+    last_was_flush: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,7 +82,7 @@ impl JobStream {
             next_handle: 0,
             until_new: 1,
             last_was_write: false,
-            flushed_at_end: false,
+            last_was_flush: false,
             spec,
         }
     }
@@ -90,11 +90,11 @@ impl JobStream {
     /// What comes next. Draws the direction of a mix, so it is asked once per request.
     #[inline]
     pub(crate) fn step(&mut self) -> Step {
-        if self.last_was_write && self.wants_flush() {
-            return Step::Flush;
-        }
         if self.is_over() {
             return self.end();
+        }
+        if self.last_was_write && self.wants_flush() {
+            return Step::Flush;
         }
         Step::Go(match self.spec.mix {
             Mix::Only(direction) => direction,
@@ -110,7 +110,7 @@ impl JobStream {
     /// What comes after the last request, also of a stream that is cut off.
     pub(crate) fn end(&self) -> Step {
         let wrote = self.n_by_direction[Direction::Write as usize] > 0;
-        let flush = self.spec.flush_at_end && wrote && !self.flushed_at_end;
+        let flush = self.spec.flush_at_end && wrote && !self.last_was_flush;
         if flush { Step::LastFlush } else { Step::End }
     }
 
@@ -142,10 +142,10 @@ impl JobStream {
             || self.spec.limit_requests.is_some_and(|limit| n >= limit)
     }
 
-    /// The flush that [`step`](Self::step) announced.
-    pub(crate) fn flush(&mut self, step: Step) -> Request {
+    /// A flush that [`step`](Self::step) announced.
+    pub(crate) fn flush(&mut self) -> Request {
         self.last_was_write = false;
-        self.flushed_at_end |= step == Step::LastFlush;
+        self.last_was_flush = true;
         Request::new(OpKind::Flush, Lba(0), 0)
     }
 
@@ -164,6 +164,7 @@ impl JobStream {
         self.n_by_direction[d] += 1;
         self.bytes[d] = self.bytes[d].saturating_add(u64::from(sectors) * 512);
         self.last_was_write = direction == Direction::Write;
+        self.last_was_flush = false;
         let op = [OpKind::Read, OpKind::Write, OpKind::Trim][d];
         let mut request = Request::new(op, Lba(self.spec.region_start + offset), sectors);
         if direction == Direction::Write {
@@ -249,7 +250,7 @@ impl Source for JobStream {
     fn next_request(&mut self) -> Result<Option<Request>, WorkloadError> {
         Ok(match self.step() {
             Step::Go(direction) => Some(self.request(direction)),
-            step @ (Step::Flush | Step::LastFlush) => Some(self.flush(step)),
+            Step::Flush | Step::LastFlush => Some(self.flush()),
             Step::End => None,
         })
     }
@@ -257,7 +258,7 @@ impl Source for JobStream {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Sizes, Spread, Zone};
+    use super::super::{Sizes, Spread};
     use super::*;
     use crate::{Synthetic, SyntheticSpec};
 
@@ -315,24 +316,15 @@ mod tests {
     #[test]
     fn requests_of_many_lengths_cover_every_block_once() {
         let split = Sizes::Split(vec![(64, 20), (8, 50), (24, 30)]);
-        let zones = vec![
-            Zone { percent: 90, start: 0, end: 800 },
-            Zone { percent: 10, start: 800, end: 8000 },
-        ];
-        for spread in [
-            Spread::Uniform,
-            Spread::Zoned(Box::new([const { vec![] }; 3].map(|_: Vec<Zone>| zones.clone()))),
-        ] {
-            let sizes = [const { Sizes::Fixed(8) }; 3].map(|_| split.clone());
-            let requests = take(StreamSpec { sizes, spread, ..base(1000) });
-            let mut seen = vec![0; 1000];
-            for r in &requests {
-                let first = (r.lba.0 - 1000) / 8;
-                (first..first + u64::from(r.sectors) / 8).for_each(|b| seen[b as usize] += 1);
-            }
-            assert!(seen.iter().all(|&n| n == 1), "{seen:?}");
-            assert!(requests.len() < 700, "{}", requests.len());
+        let sizes = [const { Sizes::Fixed(8) }; 3].map(|_| split.clone());
+        let requests = take(StreamSpec { sizes, ..base(1000) });
+        let mut seen = vec![0; 1000];
+        for r in &requests {
+            let first = (r.lba.0 - 1000) / 8;
+            (first..first + u64::from(r.sectors) / 8).for_each(|b| seen[b as usize] += 1);
         }
+        assert!(seen.iter().all(|&n| n == 1), "{seen:?}");
+        assert!(requests.len() < 700, "{}", requests.len());
     }
 
     #[test]
@@ -372,6 +364,9 @@ mod tests {
             text(&take(StreamSpec { flush_every: [Some(3), Some(2)], ..spec })),
             "wwfwfwfwwfwf"
         );
+        // No rhythm after the last write.
+        let spec = StreamSpec { flush_every: [Some(3), None], ..base(6) };
+        assert_eq!(text(&take(spec)), "wwwfwww");
         let reads = StreamSpec { mix: Mix::Only(Direction::Read), flush_at_end: true, ..base(7) };
         assert!(take(reads).iter().all(|r| r.op == OpKind::Read));
     }
