@@ -62,7 +62,7 @@ pub(crate) fn explain(drive: &Annotated, derived: &Derived) -> Vec<String> {
     let about = format!("{}: {}", drive.config().name, drive.config().about);
     let mut head = vec![about, String::new(), "What follows from the keys below:".to_owned()];
     head.extend(derived.lines());
-    head.push("Rates are bounds by resource; a run stays below the smallest.".to_owned());
+    head.push("Rates are bounds by resource once the buffer is full and blocks are erased; the smallest wins.".to_owned());
     head
 }
 

@@ -12,6 +12,10 @@ use flashwise_design::{Annotated, Ask, Derived, Identity, Wish, design, parse_si
 
 use crate::{Failure, device, nvme, output};
 
+/// Tables from which on it is said how large they are \[GiB\]: not every machine has
+/// that.
+const MEMORY_NOTE_GIB: f64 = 4.0;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// Exported capacity: 960G and 1.92T are decimal as vendors use them, 512GiB is binary
@@ -155,6 +159,10 @@ pub(crate) fn run(args: &NewArgs) -> Result<(), Failure> {
     let wish = wish(args, identity.as_ref())?;
     let mut preset = design(&wish).map_err(Failure::input)?;
     let derived = Derived::of(preset.config()).map_err(Failure::input)?;
+    let memory = derived.get("table_bytes").unwrap_or(0.0) / f64::from(1 << 30);
+    if memory > MEMORY_NOTE_GIB {
+        output::message(&format!("note: to simulate this drive takes {memory:.1} GiB of memory"));
+    }
     let mut head = std::mem::take(&mut preset.head);
     head.push(String::new());
     head.extend(device::explain(&preset, &derived));
