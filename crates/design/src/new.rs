@@ -101,21 +101,43 @@ pub fn design(wish: &Wish) -> Result<Annotated, DesignError> {
     Ok(preset)
 }
 
-/// The option that set the key an error is about.
+/// Names the option that set the key an error is about, or another that the key has to
+/// agree with.
 fn blame(wish: &Wish, source: PresetError) -> DesignError {
     let key = match &source {
         PresetError::Value { key, .. } | PresetError::Choice { key, .. } => key.clone(),
         PresetError::Config(ConfigError::Impossible { key, .. }) => (*key).to_owned(),
         _ => String::new(),
     };
-    let asked = |a: &&Ask| {
-        let bare = a.change.split('=').next().unwrap_or("");
-        DeviceConfig::full_key(bare.trim()).is_ok_and(|k| k == key)
+    let agree: &[&str] = match key.as_str() {
+        "geometry.page_kib" => &["ftl.unit_kib"],
+        "geometry.pages_per_block" => &["geometry.planes", "geometry.page_kib", "ftl.unit_kib"],
+        "host.mdts_kib" => &["ftl.unit_kib"],
+        "buffer.kib" => &["geometry.planes", "geometry.page_kib"],
+        _ => &[],
     };
+    let mut keys = std::iter::once(key.as_str()).chain(agree.iter().copied());
+    let asked = |key: &str| {
+        let sets = |a: &&Ask| {
+            let bare = a.change.split('=').next().unwrap_or("");
+            DeviceConfig::full_key(bare.trim()).is_ok_and(|k| k == key)
+        };
+        wish.asks.iter().rev().find(sets).map(|a| a.option.clone())
+    };
+    let what = keys.find_map(asked);
     let chosen = || CHOSEN.iter().find(|c| c.0 == key).map(|c| c.1.to_owned());
-    let what = wish.asks.iter().rev().find(asked).map(|a| a.option.clone()).or_else(chosen);
     let whole = || format!("{} like {}", decimal(wish.capacity_bytes as f64), wish.like);
-    DesignError::Refused { what: what.unwrap_or_else(whole), source }
+    let what = what.or_else(chosen).unwrap_or_else(whole);
+    DesignError::Refused { what, source }
+}
+
+/// A change that cannot be read; the message names the option once.
+fn unreadable(option: &str, source: PresetError) -> DesignError {
+    match source {
+        PresetError::Syntax { message, .. } => combination(format!("{option}: {message}")),
+        source if option == "--set" => DesignError::Preset(source),
+        source => DesignError::Refused { what: option.to_owned(), source },
+    }
 }
 
 /// A preset on its way from the model to the wish.
@@ -183,7 +205,7 @@ impl<'a> Drive<'a> {
 
     fn apply_asks(&mut self) -> Result<(), DesignError> {
         for ask in &self.wish.asks {
-            let refused = |source| DesignError::Refused { what: ask.option.clone(), source };
+            let refused = |source| unreadable(&ask.option, source);
             let bare = ask.change.split('=').next().unwrap_or("").trim();
             if let Ok(key) = DeviceConfig::full_key(bare)
                 && let Some((_, option)) = CHOSEN.iter().find(|c| c.0 == key)
@@ -483,9 +505,15 @@ impl<'a> Drive<'a> {
             "{capacity} ({}) like {like}: numbers without «asked for» or «follows» are those of {like}.",
             binary(self.wish.capacity_bytes as f64)
         ));
+        let asked = |key: &str| self.asked.contains(&key);
+        let (names, tells) = (!asked("name"), !asked("about"));
         self.preset.change(&[], "", |c| {
-            c.name.clone_from(&name);
-            c.about.clone_from(&about);
+            if names {
+                c.name.clone_from(&name);
+            }
+            if tells {
+                c.about.clone_from(&about);
+            }
         });
     }
 }

@@ -90,6 +90,8 @@ fn every_number_says_where_it_comes_from() {
     says("geometry.blocks_per_plane", "28 % spare (asked for: --op 28)");
     says("ftl.capacity_mib", "asked for: --capacity 1.92T");
     assert_eq!(preset.config().flash.read_us, [40.0, 50.0]);
+    wish.asks.push(Ask::new("--set", "name", "another"));
+    assert_eq!(made(&wish).config().name, "another");
     let op = preset.config().check().unwrap().over_provisioning();
     assert!((0.28..0.29).contains(&op), "{op}");
 }
@@ -145,6 +147,11 @@ fn what_cannot_be_is_refused_with_the_option_and_what_works() {
     refused(&ask("--planes", "geometry.planes", "two"), &["--planes", "whole number"]);
     refused(&ask("--read-us", "flash.read_us", "-1"), &["--read-us", "0 to"]);
     refused(&ask("--handles", "ftl.handles", "500"), &["--handles", "at most 128"]);
+    refused(
+        &ask("--unit-kib", "ftl.unit_kib", "32"),
+        &["--unit-kib", "multiple of the mapping unit"],
+    );
+    refused(&ask("--read-us", "flash.read_us", ""), &["--read-us: «» is not"]);
     refused(&ask("--unit-kib", "ftl.unit_kib", "3"), &["--unit-kib", "power of two"]);
     refused(&ask("--buffer-mib", "buffer.kib", "4"), &["--buffer-mib", "program unit (96 KiB)"]);
     refused(&ask("--set", "geometry.channels", "8"), &["--set geometry.channels=8", "--channels"]);
