@@ -181,6 +181,7 @@ impl Ftl {
     /// Sends the finished program unit at `start` of frontier `f` to the flash, where
     /// it fails; what it held goes to the next block of `f`.
     #[cold]
+    #[inline(never)]
     pub(crate) fn fail_program<F: Flash>(
         &mut self,
         f: usize,

@@ -251,6 +251,10 @@ impl Ftl {
         }
     }
 
+    /// The open program unit of `f` is full: sends it to the flash.
+    ///
+    /// Not inlined: it happens once for many appends, which stay short without it.
+    #[inline(never)]
     pub(crate) fn finish_program_unit<F: Flash>(
         &mut self,
         f: usize,
