@@ -30,6 +30,18 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
              it: it is the description"
         )));
     }
+    let unused = [
+        (!args.policies.is_empty(), "--policy"),
+        (!args.set.is_empty(), "--set"),
+        (args.fresh, "--fresh"),
+        (args.queue_depth.is_some(), "--queue-depth"),
+        (args.time_scale != 1.0, "--time-scale"),
+        (args.save_drive.is_some(), "--save-drive"),
+        (args.timing, "--timing"),
+    ];
+    for (_, name) in unused.iter().filter(|(given, _)| *given) {
+        output::message(&format!("note: no effect of {name}: --inspect replays nothing"));
+    }
     let progress = Progress::start("reading the trace");
     let reader = open_trace(&args.input, &args.trace_options()).map_err(Failure::input)?;
     let mut source = Profiled::new(reader);

@@ -182,6 +182,10 @@ fn unknown_formats_list_the_known() {
     bad(b"\xfd7zXZ\0\0\0", 1, &["xz data", "after 0 complete rows"]);
     bad(b"[global]\nrw=read\n", 1, &["fio job", "*.fio"]);
     bad(b"BZh91AY", 1, &["bzip2 -d"]);
+    let mut tar = vec![0; 1024];
+    tar[..5].copy_from_slice(b"a.csv");
+    tar[257..262].copy_from_slice(b"ustar");
+    bad(&gz(&tar), 1, &["tar -xf"]);
     bad(b"PK\x03\x04zip", 1, &["unzip"]);
     let opts = TraceOptions { format: Some(Format::CloudPhysicsCsv), ..TraceOptions::default() };
     bad_with(b"1,5,28,512,1\n", &opts, 1, &["expected the header «version,time,op,size,lbn»"]);

@@ -2,6 +2,9 @@
 //! unchanged, in every format. Also the rules that span rows: devices, order of time,
 //! bad lines, and the compressions.
 
+#[path = "support/rows.rs"]
+mod rows;
+
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 use std::path::Path;
@@ -12,6 +15,7 @@ use flashwise_workload::{
     TraceReader, WorkloadError, read_trace,
 };
 use proptest::prelude::*;
+use rows::{Row, render};
 
 /// Address space of each device of several \[sectors\], as docs/traces.md says.
 const APART: u64 = 1 << 40;
@@ -29,17 +33,7 @@ fn good(data: &[u8]) -> (Vec<Request>, TraceReader) {
     read(data, &TraceOptions::default()).unwrap()
 }
 
-/// A row as every format can hold it.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    at_us: u64,
-    device: u64,
-    writes: bool,
-    lba: u64,
-    sectors: u32,
-}
-
-fn rows() -> impl Strategy<Value = Vec<Row>> {
+fn random_rows() -> impl Strategy<Value = Vec<Row>> {
     let row = (0_u64..1 << 30, 0_u64..4, any::<bool>(), 0_u64..1 << 39, 1_u32..1 << 16);
     prop::collection::vec(row, 1..40).prop_map(|rows| {
         let mut at_us = 1_577_808_144_360_767;
@@ -49,74 +43,6 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         };
         rows.into_iter().map(row).collect()
     })
-}
-
-fn render(format: Format, rows: &[Row]) -> Vec<u8> {
-    let mut out = match format {
-        Format::CloudPhysicsCsv => "version,time,op,size,lbn\n".to_owned(),
-        Format::FioIolog => "fio version 3 iolog\n".to_owned(),
-        _ => String::new(),
-    };
-    let mut binary = Vec::new();
-    for r in rows {
-        let Row { at_us, device, lba, sectors, .. } = *r;
-        let (offset, bytes) = (lba * 512, u64::from(sectors) * 512);
-        let seconds = format!("{}.{:06}", at_us / 1_000_000, at_us % 1_000_000);
-        let letter = if r.writes { "W" } else { "R" };
-        let word = if r.writes { "Write" } else { "Read" };
-        let code = if r.writes { "2a" } else { "28" };
-        let (n, w) = (at_us * 10, u8::from(r.writes));
-        match format {
-            Format::Mqsim => writeln!(out, "{at_us}000 {device} {lba} {sectors} {}", 1 - w),
-            Format::CloudPhysicsCsv => writeln!(out, "1,{seconds},{code},{bytes},{lba}"),
-            Format::Msr => writeln!(out, "{n},host,{device},{word},{offset},{bytes},7"),
-            Format::Alibaba => writeln!(out, "{device},{letter},{offset},{bytes},{at_us}"),
-            Format::Tencent => writeln!(out, "{seconds},{lba},{sectors},{w},{device}"),
-            Format::Systor17 => writeln!(out, "{seconds},0.1,{letter},{device},{offset},{bytes}"),
-            Format::Fiu => {
-                writeln!(out, "{at_us}000 1 nfsd {lba} {sectors} {letter} 6 {device} 0f1e")
-            }
-            Format::Spc => writeln!(out, "{device},{lba},{bytes},{letter},{seconds}"),
-            Format::FioIolog => {
-                let word = word.to_lowercase();
-                writeln!(out, "{at_us} /dev/vd{device} {word} {offset} {bytes}")
-            }
-            Format::Blkparse => {
-                writeln!(out, "  8,{device} 0 1 {seconds} 7  Q  {letter}S {lba} + {sectors} [x]")
-            }
-            Format::Custom => writeln!(out, "{device} {word} {bytes} {lba} {at_us}"),
-            Format::Vscsi1 | Format::Vscsi2 => {
-                binary.extend(record(format, r, bytes as u32));
-                Ok(())
-            }
-            other => panic!("{other}"),
-        }
-        .unwrap();
-    }
-    if binary.is_empty() { out.into_bytes() } else { binary }
-}
-
-fn record(format: Format, r: &Row, bytes: u32) -> Vec<u8> {
-    let command: u16 = if r.writes { 0x2a } else { 0x28 };
-    let mut out = Vec::new();
-    if format == Format::Vscsi1 {
-        for word in [1, bytes, 1] {
-            out.extend(word.to_le_bytes());
-        }
-    }
-    out.extend(command.to_le_bytes());
-    out.extend((if format == Format::Vscsi1 { 0x100_u16 } else { 0x200 }).to_le_bytes());
-    if format == Format::Vscsi2 {
-        for word in [1, bytes, 1] {
-            out.extend(word.to_le_bytes());
-        }
-    }
-    out.extend(r.lba.to_le_bytes());
-    out.extend(r.at_us.to_le_bytes());
-    if format == Format::Vscsi2 {
-        out.extend(5_u64.to_le_bytes());
-    }
-    out
 }
 
 /// What the rows mean: devices side by side in order of appearance, if there are any.
@@ -140,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn rows_of_every_format_arrive_unchanged(rows in rows()) {
+    fn rows_of_every_format_arrive_unchanged(rows in random_rows()) {
         for format in Format::ALL {
             let described = "device,op,size:bytes,lba:512,time:us";
             let columns = (format == Format::Custom).then(|| described.parse().unwrap());
@@ -155,7 +81,7 @@ proptest! {
     /// The checks of the fuzz target, with bytes that resemble each format.
     #[test]
     fn damaged_rows_are_read_skipped_or_refused(
-        rows in rows(),
+        rows in random_rows(),
         format in 0..Format::ALL.len(),
         how in any::<u8>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
@@ -276,6 +202,7 @@ fn blkparse_actions_are_chosen_and_their_absence_is_explained() {
     assert_eq!(of(BlkAction::Issue).unwrap(), 1);
     assert_eq!(of(BlkAction::Complete).unwrap(), 1);
     let message = of(BlkAction::Queue).unwrap_err().to_string();
+    assert!(message.contains("line of action Q (--blkparse-action names another)"), "{message}");
     assert!(message.contains("action D (issued to the device): 1, action C"), "{message}");
 }
 

@@ -1,5 +1,7 @@
 //! What holds for random traces, random bytes and random drives.
 
+use std::io::Write as _;
+
 use flashwise_hint::{Lba, Relation, WriteHint};
 use flashwise_workload::{
     Extents, Fit, FitMode, Format, OpKind, Request, Summary, WorkloadError, oracle, summarize,
@@ -101,7 +103,11 @@ proptest! {
     /// Bytes behind the marks of the compressions reach the decoders.
     #[test]
     fn any_archive_is_read_or_refused(
-        magic in prop::sample::select(vec![&b"\x1f\x8b\x08\0"[..], b"\x28\xb5\x2f\xfd"]),
+        magic in prop::sample::select(vec![
+            &b"\x1f\x8b\x08\0"[..],
+            b"\x28\xb5\x2f\xfd",
+            b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4\x46",
+        ]),
         data in prop::collection::vec(any::<u8>(), 0..400),
     ) {
         oracle::trace_reader(&[magic, &data].concat());
@@ -113,10 +119,13 @@ proptest! {
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let mut packed = zstd::encode_all(&data[..], 1).unwrap();
-        let at = at.index(packed.len());
-        packed[at] = byte;
-        oracle::trace_reader(&packed);
+        let mut xz = lzma_rust2::XzWriter::new(vec![], lzma_rust2::XzOptions::with_preset(0)).unwrap();
+        xz.write_all(&data).unwrap();
+        for mut packed in [zstd::encode_all(&data[..], 1).unwrap(), xz.finish().unwrap()] {
+            let at = at.index(packed.len());
+            packed[at] = byte;
+            oracle::trace_reader(&packed);
+        }
     }
 
     #[test]

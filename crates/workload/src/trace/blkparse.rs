@@ -37,6 +37,11 @@ impl Blkparse {
         Self { action, in_summary: false }
     }
 
+    /// The lines that count, for messages.
+    pub(crate) fn expected(&self) -> String {
+        format!("at least one line of action {} (--blkparse-action names another)", self.action)
+    }
+
     /// What one line means.
     pub(crate) fn parse<'a>(&mut self, line: &'a [u8], unit: TimeUnit) -> Result<Line<'a>, Flaw> {
         let (f, n) = fields::split::<N_FIELDS>(line, Separator::Blanks);

@@ -18,6 +18,9 @@ const PACKED: [(&[u8], &str); 3] = [
     (b"7z\xbc\xaf\x27\x1c", "unpack it with `7z x`"),
 ];
 
+/// Where a tar archive says that it is one \[bytes\]. Source: POSIX.1-2017, pax.
+const TAR_MAGIC_AT: usize = 257;
+
 /// Kind of text in a column.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -48,9 +51,11 @@ pub(crate) fn text(lines: &Lines) -> Result<Format, WorkloadError> {
         return Ok(format);
     }
     let packed = PACKED.iter().find(|(magic, _)| first.starts_with(magic));
+    let is_tar = lines.head.get(TAR_MAGIC_AT..).is_some_and(|rest| rest.starts_with(b"ustar"));
     let binary = first.contains(&0) || std::str::from_utf8(first).is_err();
     let advice = match packed {
         Some((_, advice)) => *advice,
+        None if is_tar => "it is an archive of files: unpack it with `tar -xf`",
         None if first.trim_ascii().starts_with(b"[") => {
             "a fio job is known by its name: rename it to *.fio"
         }

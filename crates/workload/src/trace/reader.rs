@@ -315,7 +315,11 @@ impl TraceReader {
             return Ok(());
         }
         let (path, line) = (self.lines.path.clone(), self.lines.line.max(1));
-        let expected = format!("at least one row ({})", self.format.columns()).into();
+        let expected = match &self.parser {
+            Parser::Blkparse(blkparse) => blkparse.expected(),
+            _ => format!("at least one row ({})", self.format.columns()),
+        };
+        let expected = expected.into();
         if self.tally.lines > 0 {
             let others = self.tally.others.iter().map(|(why, n)| format!("{why}: {n}"));
             let bad = Some(format!("bad lines: {}", self.tally.bad));
