@@ -56,7 +56,7 @@ pub enum WorkloadError {
     },
 
     /// No reader recognises the first line.
-    #[error("{}:{line}: expected a trace in a known format ({known}), found «{found}»; {advice}",
+    #[error("{}:{line}: found «{found}», expected a trace in a known format ({known}); {advice}",
             path.display())]
     UnknownFormat {
         /// File.
@@ -219,6 +219,15 @@ pub enum WorkloadError {
         /// Its value.
         found: Box<str>,
         /// What it should be.
+        expected: Box<str>,
+    },
+
+    /// A description of the columns of a trace is wrong.
+    #[error("--columns: found {found}; expected {expected}")]
+    Columns {
+        /// The item, and what is wrong with it.
+        found: Box<str>,
+        /// How a description is written.
         expected: Box<str>,
     },
 

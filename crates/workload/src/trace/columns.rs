@@ -66,11 +66,7 @@ impl Columns {
 
     /// The description that is missing, as an error.
     pub(crate) fn missing() -> WorkloadError {
-        WorkloadError::Parameter {
-            key: "--columns",
-            found: "none for the format custom".into(),
-            expected: GRAMMAR.into(),
-        }
+        error("none for the format custom".to_owned(), "")
     }
 
     fn check(&self, text: &str) -> Result<(), WorkloadError> {
@@ -100,7 +96,7 @@ impl Columns {
 
 fn error(found: String, which: &str) -> WorkloadError {
     let expected = format!("{which}{GRAMMAR}").into();
-    WorkloadError::Parameter { key: "--columns", found: found.into(), expected }
+    WorkloadError::Columns { found: found.into(), expected }
 }
 
 impl FromStr for Columns {

@@ -83,8 +83,7 @@ fn named_format(opts: &TraceOptions) -> Result<Option<Format>, WorkloadError> {
         (Some(Format::Custom), None) => Err(Columns::missing()),
         (Some(Format::Custom) | None, Some(columns)) => {
             if columns.time_unit().is_none() && opts.time_unit.is_none() {
-                return Err(WorkloadError::Parameter {
-                    key: "--columns",
+                return Err(WorkloadError::Columns {
                     found: "time without a unit".into(),
                     expected: "time:s, time:ms, time:us, time:ns or time:100ns, or the unit \
                                by --time-unit"
@@ -93,8 +92,7 @@ fn named_format(opts: &TraceOptions) -> Result<Option<Format>, WorkloadError> {
             }
             Ok(Some(Format::Custom))
         }
-        (Some(format), Some(_)) => Err(WorkloadError::Parameter {
-            key: "--columns",
+        (Some(format), Some(_)) => Err(WorkloadError::Columns {
             found: format!("the format {format}").into(),
             expected: "the format custom, or none".into(),
         }),
