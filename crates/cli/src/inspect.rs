@@ -126,6 +126,7 @@ fn size(class: &SizeClass) -> Value {
         "reads": class.reads,
         "writes": class.writes,
         "trims": class.trims,
+        "write_zeroes": class.write_zeroes,
     })
 }
 
@@ -180,9 +181,10 @@ fn tables(object: &Value) -> String {
     };
     let sizes = rows("sizes").iter().map(|row| {
         let up_to = format!("{:>10}", length(row["bytes_max"].as_u64().unwrap_or(0)));
-        vec![up_to, number(row, "reads"), number(row, "writes"), number(row, "trims")]
+        let kinds = ["reads", "writes", "trims", "write_zeroes"].map(|key| number(row, key));
+        std::iter::once(up_to).chain(kinds).collect()
     });
-    let header = ["     up to", "     reads", "    writes", "     trims"];
+    let header = ["     up to", "     reads", "    writes", "     trims", "    zeroes"];
     section("lengths", &header, sizes.collect());
     let devices = rows("devices").iter().take(DEVICES_SHOWN).map(|row| {
         let left_out = if row["kept"] == true { "" } else { "left out" };

@@ -26,8 +26,10 @@ pub struct SizeClass {
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Trims and write zeroes.
+    /// Trims.
     pub trims: u64,
+    /// Write zeroes.
+    pub write_zeroes: u64,
 }
 
 /// What a workload looks like.
@@ -84,7 +86,7 @@ impl Profile {
     pub fn add(&mut self, request: &Request) {
         self.add_time(request.at_ns);
         if request.op == OpKind::Flush {
-            return;
+            return; // without a length
         }
         // The smallest power of two that holds the length.
         let class = 32 - request.sectors.saturating_sub(1).leading_zeros();
@@ -102,13 +104,16 @@ impl Profile {
                 let start = start - start % UNIT_SECTORS;
                 self.written.insert(start, end.next_multiple_of(UNIT_SECTORS));
             }
-            _ => class.trims += 1,
+            OpKind::Trim => class.trims += 1,
+            OpKind::WriteZeroes => class.write_zeroes += 1,
+            OpKind::Flush => {}
         }
     }
 
     /// Requests by length, without the empty classes at both ends.
     pub fn sizes(&self) -> &[SizeClass] {
-        let used = |class: &SizeClass| class.reads + class.writes + class.trims > 0;
+        let used =
+            |class: &SizeClass| class.reads + class.writes + class.trims + class.write_zeroes > 0;
         let first = self.sizes.iter().position(used).unwrap_or(0);
         let end = self.sizes.iter().rposition(used).map_or(first, |last| last + 1);
         &self.sizes[first..end]
@@ -195,12 +200,18 @@ mod tests {
         let mixed = profile(&[
             (0, OpKind::Write, 0, 8),
             (0, OpKind::Trim, 0, 32),
+            (0, OpKind::WriteZeroes, 0, 64),
             (0, OpKind::Flush, 0, 0),
             (0, OpKind::Read, 0, 8),
         ]);
-        let counts = |class: &SizeClass| (class.bytes_max, class.reads, class.writes, class.trims);
+        let counts = |class: &SizeClass| {
+            (class.bytes_max, class.reads, class.writes, class.trims + 10 * class.write_zeroes)
+        };
         let classes: Vec<_> = mixed.sizes().iter().map(counts).collect();
-        assert_eq!(classes, [(4096, 1, 1, 0), (8192, 0, 0, 0), (16384, 0, 0, 1)]);
+        assert_eq!(
+            classes,
+            [(4096, 1, 1, 0), (8192, 0, 0, 0), (16384, 0, 0, 1), (32768, 0, 0, 10)]
+        );
         assert!(profile(&[(0, OpKind::Flush, 0, 0)]).sizes().is_empty());
     }
 
