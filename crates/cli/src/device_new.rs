@@ -43,7 +43,7 @@ pub(crate) struct NewArgs {
     /// Replace the file of --out if it exists
     #[arg(long, requires = "out")]
     force: bool,
-    /// Spare space [percent of the capacity; default: as the model]
+    /// Spare space in percent of the capacity [default: as the model]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true)]
     op: Option<f64>,
     /// Dies of the drive [default: by capacity and cell mode]
@@ -68,46 +68,46 @@ struct KeyArgs {
     /// Planes of a die; a program takes a page of each
     #[arg(long)]
     planes: Option<u32>,
-    /// Page [KiB]
+    /// Page in KiB
     #[arg(long, value_name = "KIB")]
     page_kib: Option<f64>,
     /// Pages in a block of one plane
     #[arg(long, value_name = "N")]
     pages_per_block: Option<u32>,
-    /// Sense of a page [us]; a list 30,42 by page type, LSB first
+    /// Sense of a page in us; a list 30,42 by page type, LSB first
     #[arg(long, value_name = "US", allow_hyphen_values = true)]
     read_us: Option<String>,
-    /// Sense of at most 4 KiB [us; default: --read-us]
+    /// Sense of at most 4 KiB in us [default: as --read-us]
     #[arg(long, value_name = "US", allow_hyphen_values = true)]
     read_4k_us: Option<String>,
-    /// Program of a program unit [us]; a list by page type
+    /// Program of a program unit in us; a list by page type
     #[arg(long, value_name = "US", allow_hyphen_values = true)]
     program_us: Option<String>,
-    /// Erase of a block [us]
+    /// Erase of a block in us
     #[arg(long, value_name = "US", allow_negative_numbers = true)]
     erase_us: Option<f64>,
     /// Cycles a block is good for
     #[arg(long, value_name = "CYCLES")]
     endurance: Option<u64>,
-    /// Rate of a channel [MB/s]
+    /// Rate of a channel in MB/s
     #[arg(long, value_name = "MB/S", allow_negative_numbers = true)]
     channel_mb_s: Option<f64>,
-    /// Rate of the host link [GB/s]
+    /// Rate of the host link in GB/s
     #[arg(long, value_name = "GB/S", allow_negative_numbers = true)]
     link_gb_s: Option<f64>,
-    /// Write buffer [MiB]
+    /// Write buffer in MiB
     #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
     buffer_mib: Option<f64>,
     /// The write buffer survives a power failure: true or false
     #[arg(long, value_name = "BOOL")]
     power_protected: Option<bool>,
-    /// Mapping unit [KiB]
+    /// Mapping unit in KiB
     #[arg(long, value_name = "KIB")]
     unit_kib: Option<f64>,
     /// Placement handles (streams)
     #[arg(long, value_name = "N")]
     handles: Option<u16>,
-    /// Largest command [KiB]
+    /// Largest command in KiB
     #[arg(long, value_name = "KIB")]
     mdts_kib: Option<f64>,
 }

@@ -94,6 +94,7 @@ impl Derived {
             ftl,
         };
         let mut facts = n.space();
+        facts.extend(n.pieces());
         facts.extend(n.amplification_and_life());
         facts.extend(n.latencies());
         let rates =
@@ -135,14 +136,16 @@ fn fact(
     Fact { key, value, label, text, how: how.into() }
 }
 
+fn bytes(key: &'static str, value: f64, label: &'static str, how: impl Into<String>) -> Fact {
+    fact(key, value, label, binary(value), how)
+}
+
 impl Numbers<'_> {
     fn space(&self) -> Vec<Fact> {
         let g = &self.cfg.geometry;
         let n_reserve = self.ftl.reserve_blocks();
         let reserve = f64::from(n_reserve) * self.block * self.n_dies;
         let spare = self.raw - reserve - self.exported;
-        let bytes =
-            |key, value: f64, label, how: String| fact(key, value, label, binary(value), how);
         let shape = format!(
             "{} channels x {} dies x {} planes x {} blocks x {} pages x {} KiB",
             g.channels,
@@ -152,72 +155,44 @@ impl Numbers<'_> {
             g.pages_per_block,
             g.page_kib
         );
-        let exported = format!(
-            "{}; {} units of {}",
-            decimal(self.exported),
-            self.ftl.n_logical,
-            binary(self.unit)
-        );
+        let n_units = self.ftl.n_logical;
+        let units = format!("{}; {n_units} units of {}", decimal(self.exported), binary(self.unit));
         let reserved = format!(
             "{n_reserve} blocks per die: handles + 2 + gc_low_blocks, open or kept free for collection"
         );
-        let die = self.raw / self.n_dies;
-        let pu_per_die = self.cfg.buffer.kib * 1024.0 / self.program_unit / self.n_dies;
-        let tables = table_bytes(&self.ftl);
-        let per_unit = tables / f64::from(self.ftl.n_logical);
+        let with_reserve = (self.raw / self.exported - 1.0) * 100.0;
         let op = fact(
             "over_provisioning",
             self.op,
             "over-provisioning",
             format!("{:.2} %", self.op * 100.0),
-            format!(
-                "spare by exported; with the reserve {:.2} %",
-                (self.raw / self.exported - 1.0) * 100.0
-            ),
+            format!("spare by exported; with the reserve {with_reserve:.2} %"),
         );
         vec![
-            bytes("exported_bytes", self.exported, "exported", exported),
+            bytes("exported_bytes", self.exported, "exported", units),
             bytes("raw_bytes", self.raw, "raw", shape),
             bytes("reserve_bytes", reserve, "reserve", reserved),
-            bytes("spare_bytes", spare, "spare", "raw - reserve - exported".into()),
+            bytes("spare_bytes", spare, "spare", "raw - reserve - exported"),
             op,
-            fact("dies", self.n_dies, "dies", short(self.n_dies), format!("of {}", binary(die))),
-            bytes(
-                "program_unit_bytes",
-                self.program_unit,
-                "program unit",
-                "what one die programs at once".into(),
-            ),
-            bytes(
-                "stripe_bytes",
-                self.program_unit * self.n_dies,
-                "stripe",
-                "a program unit on every die".into(),
-            ),
-            bytes(
-                "block_bytes",
-                self.block,
-                "block",
-                "what one die erases at once, all planes".into(),
-            ),
-            bytes(
-                "superblock_bytes",
-                self.block * self.n_dies,
-                "superblock",
-                "a block on every die".into(),
-            ),
-            bytes(
-                "buffer_bytes",
-                self.cfg.buffer.kib * 1024.0,
-                "write buffer",
-                format!("{} program units per die", short(pu_per_die)),
-            ),
-            bytes(
-                "table_bytes",
-                tables,
-                "tables in memory",
-                format!("{per_unit:.2} bytes per exported unit; what simulating it takes"),
-            ),
+        ]
+    }
+
+    fn pieces(&self) -> Vec<Fact> {
+        let (pu, n) = (self.program_unit, self.n_dies);
+        let buffer = self.cfg.buffer.kib * 1024.0;
+        let buffered = format!("{} program units per die", short(buffer / pu / n));
+        let tables = table_bytes(&self.ftl);
+        let per_unit = tables / f64::from(self.ftl.n_logical);
+        let memory = format!("{per_unit:.2} bytes per exported unit; what simulating it takes");
+        let die = format!("of {}", binary(self.raw / n));
+        vec![
+            fact("dies", n, "dies", short(n), die),
+            bytes("program_unit_bytes", pu, "program unit", "what one die programs at once"),
+            bytes("stripe_bytes", pu * n, "stripe", "a program unit on every die"),
+            bytes("block_bytes", self.block, "block", "what one die erases at once, all planes"),
+            bytes("superblock_bytes", self.block * n, "superblock", "a block on every die"),
+            bytes("buffer_bytes", buffer, "write buffer", buffered),
+            bytes("table_bytes", tables, "tables in memory", memory),
         ]
     }
 
