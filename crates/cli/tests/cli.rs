@@ -91,6 +91,7 @@ fn the_same_command_prints_the_same_bytes() {
         &["replay", "examples/sqlite.trace", "--json", "--policy", "hints"][..],
         &["replay", "examples/sqlite.trace", "--queue-depth", "16"],
         &["replay", "examples/jobs/mixed-70-30.fio", "--device", "tiny", "--seed", "7"],
+        &["replay", "examples/jobs/mixed.fio", "--json", "--policy", "hints"],
         &["device", "show", "fast24"],
     ] {
         let (a, b) = (flashwise(args), flashwise(args));
@@ -310,4 +311,72 @@ fn columns_are_described_or_the_grammar_is_explained() {
     let message = refused(2, &[&inspect[..], &["time:us,op,lba:512,sise:bytes"]].concat());
     assert!(message.contains("did you mean `size`?") && message.contains("for example time:us"));
     assert!(refused(2, &["replay", &path]).contains("--columns"));
+}
+
+#[test]
+fn several_jobs_give_one_row_and_a_line_each() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = b"[global]\nsize=2m\n[reader]\nrw=randread\nnumjobs=2\ngroup_reporting\n\
+        [log]\nrw=write\nfdatasync=4\n[scan]\nstonewall\nrw=read\nbs=64k\n";
+    let path = file(&dir, "three.fio", text);
+    let args = ["replay", &path, "--device", "tiny", "--policy", "none", "--policy", "hints"];
+    let v = json(&[&args[..], &["--json"]].concat());
+    assert_eq!(v["format"], "fio job");
+    for row in v["rows"].as_array().expect("rows") {
+        let jobs = row["jobs"].as_array().expect("jobs");
+        let name = |job: &Value| job["name"].as_str().expect("a name").to_owned();
+        assert_eq!(jobs.iter().map(name).collect::<Vec<_>>(), ["reader x 2", "log", "scan"]);
+        let sum = |key: &str| jobs.iter().map(|job| job[key].as_u64().unwrap_or(0)).sum::<u64>();
+        for key in ["requests", "read_requests", "write_requests", "flush_requests"] {
+            assert_eq!(row[key], sum(key), "{key}");
+        }
+        assert_eq!((&jobs[0]["requests"], &jobs[2]["requests"]), (&1024.into(), &32.into()));
+        // Four writes to a flush, but none after the last write.
+        assert_eq!(
+            (&jobs[1]["write_requests"], &jobs[1]["flush_requests"]),
+            (&512.into(), &127.into())
+        );
+        assert!(jobs[0]["write_p50_us"].is_null() && jobs[1]["flush_p99_us"].as_f64() > Some(0.0));
+    }
+    let table = text_of(&args);
+    for part in ["reader x 2", "scan", "flush 50 % [us]", "bounded by"] {
+        assert!(table.contains(part), "no «{part}» in\n{table}");
+    }
+}
+
+fn text_of(args: &[&str]) -> String {
+    text(&flashwise(args).stdout)
+}
+
+#[test]
+fn a_warm_up_is_left_out_and_a_run_of_nothing_else_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let job = "[a]\nrw=randwrite\nsize=50%\nruntime=200ms\ntime_based\n";
+    let path = file(&dir, "ramp.fio", format!("{job}ramp_time=100ms\n").as_bytes());
+    let v = json(&["replay", &path, "--device", "tiny", "--json"]);
+    let elapsed = v["rows"][0]["elapsed_s"].as_f64().expect("a time");
+    assert!((elapsed - 0.2).abs() < 0.01, "{elapsed}");
+    let path = file(&dir, "only.fio", b"[a]\nrw=randwrite\nsize=64k\nramp_time=9\n");
+    let message = refused(2, &["replay", &path, "--device", "tiny"]);
+    assert!(message.contains("ramp_time") && message.contains("16 requests"), "{message}");
+}
+
+#[test]
+fn bad_jobs_are_refused_with_file_line_and_advice() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let cases: [(&str, &[&str]); 6] = [
+        ("[a]\nrw=randwrit\n", &["bad.fio:2", "`rw`", "randwrite"]),
+        ("[a]\nnumjob=2\n", &["bad.fio:2", "did you mean `numjobs`?"]),
+        ("[a]\nzonemode=zbd\n", &["bad.fio:2", "expected none"]),
+        ("[a]\nsize=1t\n", &["bad.fio:2", "`size`", "a drive of"]),
+        ("[w]\nrw=write\nwrite_hint=long\n", &["bad.fio:3", "handle 3 of job «w»", "ftl.handles"]),
+        ("[a]\ninclude gone.inc\n", &["bad.fio:2", "gone.inc"]),
+    ];
+    for (text, expected) in cases {
+        let path = file(&dir, "bad.fio", text.as_bytes());
+        let message = refused(2, &["replay", &path, "--device", "tiny"]);
+        for part in expected {
+            assert!(message.contains(part), "no «{part}» in: {message}");
+        }
+    }
 }

@@ -5,10 +5,14 @@ mod common;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::path::Path;
 
 use flashwise_lab::{LabError, Pace, Policy, Replay, Row, replay, replay_jobs};
 use flashwise_ssd::Ssd;
-use flashwise_workload::{Driver, Issue, Request, Source, Synthetic, SyntheticSpec};
+use flashwise_workload::{
+    Driver, Issue, JobSet, JobStream, JobTarget, Request, Source, Synthetic, SyntheticSpec,
+    parse_fio_file,
+};
 
 /// A closed loop as the simplest driver there is.
 struct Loop {
@@ -76,6 +80,30 @@ fn a_closed_loop_as_a_driver_gives_the_figures_of_a_closed_loop() {
     assert_eq!(job.name, "loop");
     assert_eq!((job.requests, job.elapsed_s), (expected.requests, expected.elapsed_s));
     assert_eq!((job.read_p99_us, job.iops), (expected.read_p99_us, expected.iops));
+}
+
+/// The three ways to replay one plain job: the fast generator, its stream, and the set of
+/// jobs that hears of completions.
+#[test]
+fn a_plain_job_gives_the_same_figures_on_every_path() {
+    let text = "[a]\nrw=randrw\nnorandommap\nsize=50%\nbs=8k\niodepth=5\nio_size=20m\n";
+    let none = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let file = parse_fio_file(Path::new("t.fio"), text.as_bytes(), &|_| None, &none).unwrap();
+    let mut ssds = [(); 3].map(|()| common::drive("tiny", &[]));
+    let capacity_sectors = ssds[0].capacity_sectors();
+    let target = JobTarget { capacity_sectors, n_handles: 1, seed: 3, queue_depth: None };
+    let plan = file.jobs(&target).unwrap();
+    let policy = Policy::none();
+    let pace = Pace::Closed { queue_depth: 5, gap_ns: 700 };
+    let how = Replay { workload: "a", policy: &policy, pace, fit: None, cpu_clock: None };
+    let [one, two, three] = &mut ssds;
+    let fast = Synthetic::new(plan.specs[0].synthetic().unwrap()).unwrap();
+    let fast = replay(one, fast, &how).unwrap();
+    let stream = replay(two, JobStream::new(plan.specs[0].stream.clone()), &how).unwrap();
+    let set = replay_jobs(three, JobSet::new(plan.specs, plan.names, 700), &how).unwrap();
+    assert_eq!(fast.requests, 2560);
+    assert_eq!(fast, stream);
+    assert_eq!(Row { jobs: vec![], ..set }, fast);
 }
 
 #[test]
