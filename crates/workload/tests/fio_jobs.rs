@@ -72,8 +72,9 @@ fn golden_job() {
                 offset=1g\nsize=50%\nio_size=2g\nloops=2\nrandom_distribution=zipf:1.1\n\
                 norandommap\nrandseed=9\ngroup_reporting\n";
     let file = parse(text).unwrap();
-    assert_eq!(file.notices().len(), 1, "{:?}", file.notices());
-    assert!(file.notices()[0].contains("line 4") && file.notices()[0].contains("direct"));
+    assert_eq!(file.notices().len(), 2, "{:?}", file.notices());
+    assert!(file.notices()[0].contains("line 3") && file.notices()[0].contains("ioengine"));
+    assert!(file.notices()[1].contains("line 4") && file.notices()[1].contains("direct"));
     let plan = file.jobs(&TARGET).unwrap();
     assert_eq!(plan.names, ["mixed"]);
     let job = &plan.specs[0];

@@ -175,6 +175,13 @@ impl Options {
                     place.key_error(key, &found, expected, "correct the value")
                 })?;
                 self.places.insert(name, place.clone());
+                if name == "ioengine" {
+                    let line = place.line;
+                    notices.push(format!(
+                        "line {line}: `{key}` has no effect here: the host is a queue and a gap \
+                         between requests"
+                    ));
+                }
                 Ok(())
             }
         }
