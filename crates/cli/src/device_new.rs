@@ -210,14 +210,15 @@ fn wish(args: &NewArgs, identity: Option<&Identity>) -> Result<Wish, Failure> {
 
 fn default_name(args: &NewArgs, identity: Option<&Identity>) -> String {
     let like = Path::new(&args.like).file_stem().unwrap_or_default().to_string_lossy();
-    match (identity, &args.capacity) {
-        (Some(id), _) if !id.model.is_empty() => {
+    let model = identity.and_then(|id| id.controller.as_ref()).map_or("", |c| &c.model);
+    match &args.capacity {
+        _ if !model.is_empty() => {
             let dashed =
                 |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-            id.model.chars().map(dashed).collect()
+            model.chars().map(dashed).collect()
         }
-        (_, Some(size)) => format!("{like}-{}", size.trim().to_lowercase()),
-        _ => format!("{like}-like"),
+        Some(size) => format!("{like}-{}", size.trim().to_lowercase()),
+        None => format!("{like}-like"),
     }
 }
 
@@ -243,7 +244,7 @@ fn told(wish: &mut Wish, id: &Identity, args: &NewArgs) -> Result<(), Failure> {
     match id.capacity_bytes() {
         Some(bytes) => {
             wish.capacity_bytes = bytes;
-            let field = if id.n_blocks > 0 { "NSZE" } else { "TNVMCAP" };
+            let field = if id.namespace.is_some() { "NSZE" } else { "TNVMCAP" };
             wish.capacity_source = format!("source: identify data of the drive, {field}");
         }
         None if args.capacity.is_none() => {
@@ -254,20 +255,24 @@ fn told(wish: &mut Wish, id: &Identity, args: &NewArgs) -> Result<(), Failure> {
         }
         None => {}
     }
-    // 2^MDTS pages of 4 KiB; no limit, and limits beyond what is modelled, say nothing.
-    if let Some(n @ 1..=16) = id.mdts {
-        let kib = 4u64 << n;
-        wish.asks.push(ask("host.mdts_kib", kib.to_string(), "MDTS, taken as pages of 4 KiB"));
-    }
-    if let Some(cache) = id.write_cache {
-        let field =
-            if cache { "VWC: a volatile write cache" } else { "VWC: no volatile write cache" };
-        wish.asks.push(ask("buffer.power_protected", (!cache).to_string(), field));
+    if let Some(c) = &id.controller {
+        // No limit, and limits beyond what is modelled, say nothing.
+        if let n @ 1..=16 = c.mdts {
+            let kib = 4u64 << n;
+            let field = "MDTS, taken as pages of 4 KiB";
+            wish.asks.push(ask("host.mdts_kib", kib.to_string(), field));
+        }
+        let field = if c.write_cache {
+            "VWC: a volatile write cache"
+        } else {
+            "VWC: no volatile write cache"
+        };
+        wish.asks.push(ask("buffer.power_protected", (!c.write_cache).to_string(), field));
     }
     if let Some(n) = id.n_handles {
         wish.asks.push(ask("ftl.handles", n.min(128).to_string(), "FDP configurations, NRUH"));
     }
-    let granularity = u64::from(id.write_granularity_blocks) * u64::from(id.block_bytes);
+    let granularity = id.namespace.and_then(|n| n.write_granularity).unwrap_or(0);
     // Units are parts of a page.
     let model = Annotated::open(&args.like).map_err(Failure::input)?;
     let page_kib = args.keys.page_kib.unwrap_or(model.config().geometry.page_kib);
@@ -282,34 +287,33 @@ fn told(wish: &mut Wish, id: &Identity, args: &NewArgs) -> Result<(), Failure> {
 
 fn told_in_words(id: &Identity, like: &str) -> Vec<String> {
     let mut lines = vec![];
-    if !id.model.is_empty() {
+    if let Some(c) = &id.controller {
         lines.push(format!(
             "Taken from «{}», serial {}, firmware {}.",
-            id.model, id.serial, id.firmware
+            c.model, c.serial, c.firmware
         ));
         let yes = |b: bool| if b { "yes" } else { "no" };
         lines.push(format!(
             "It takes trims: {}. Volatile write cache: {}. FDP: {}. Directives (streams): {}.",
-            id.deallocates.map_or("not told", yes),
-            id.write_cache.map_or("not told", yes),
-            yes(id.placement),
-            yes(id.directives),
+            yes(c.deallocates),
+            yes(c.write_cache),
+            yes(c.placement),
+            yes(c.directives),
         ));
-        if id.placement && id.n_handles.is_none() {
+        if c.placement && id.n_handles.is_none() {
             lines.push(
                 "How many placement handles it has is in a log, which was not read: --handles."
                     .into(),
             );
         }
     }
-    if id.n_blocks > 0 {
-        let optimal = match u64::from(id.optimal_write_blocks) * u64::from(id.block_bytes) {
-            0 => "not told".to_owned(),
-            bytes => format!("{} KiB", bytes as f64 / 1024.0),
-        };
+    if let Some(n) = id.namespace {
+        let optimal = n
+            .optimal_write
+            .map_or("not told".to_owned(), |bytes| format!("{} KiB", bytes as f64 / 1024.0));
         lines.push(format!(
             "Namespace: {} logical blocks of {} bytes; optimal write size (NOWS): {optimal}.",
-            id.n_blocks, id.block_bytes
+            n.n_blocks, n.block_bytes
         ));
     }
     lines.push(format!(

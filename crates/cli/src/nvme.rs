@@ -120,9 +120,10 @@ mod drive {
         let nsid = namespace_of(file).unwrap_or(1);
         both.extend(identify(file, nsid, CNS_NAMESPACE)?);
         let mut identity = Identity::decode(&both).map_err(|e| e.to_string())?;
-        if identity.placement && identity.endurance_group != 0 {
+        let group = identity.namespace.map_or(0, |n| n.endurance_group);
+        if identity.controller.as_ref().is_some_and(|c| c.placement) && group != 0 {
             // A drive that does not tell has its handles left open.
-            if let Ok(log) = placement_log(file, identity.endurance_group) {
+            if let Ok(log) = placement_log(file, group) {
                 identity.add_placement_log(&log);
             }
         }

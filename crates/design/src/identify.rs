@@ -30,37 +30,51 @@ pub enum IdentityError {
     },
 }
 
-/// What a controller and a namespace say, as far as a preset can use it.
+/// What a controller says, as far as a preset can use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// Model number; empty: no controller data.
+pub struct Controller {
+    /// Model number.
     pub model: String,
     /// Serial number.
     pub serial: String,
     /// Firmware revision.
     pub firmware: String,
-    /// Largest transfer as a power of two of 4 KiB pages; 0: no limit (MDTS).
-    pub mdts: Option<u8>,
+    /// Largest transfer as a power of two of pages; 0: no limit (MDTS).
+    pub mdts: u8,
     /// Capacity of all namespaces \[bytes\]; 0: not reported (TNVMCAP).
     pub total_bytes: u128,
     /// Dataset management, so trims, are taken (ONCS bit 2).
-    pub deallocates: Option<bool>,
+    pub deallocates: bool,
     /// There is a volatile write cache (VWC bit 0).
-    pub write_cache: Option<bool>,
+    pub write_cache: bool,
     /// Flexible data placement (CTRATT bit 19).
     pub placement: bool,
     /// Streams and other directives (OACS bit 5).
     pub directives: bool,
-    /// Size of the namespace in logical blocks (NSZE); 0: no namespace data.
+}
+
+/// What a namespace says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// Size in logical blocks, at least 1 (NSZE).
     pub n_blocks: u64,
     /// Bytes of a logical block (LBADS of the format in use).
     pub block_bytes: u32,
-    /// Preferred granularity of writes \[logical blocks\] (NPWG); 0: not reported.
-    pub write_granularity_blocks: u32,
-    /// Optimal write size \[logical blocks\] (NOWS); 0: not reported.
-    pub optimal_write_blocks: u32,
-    /// Endurance group of the namespace (ENDGID).
+    /// Preferred granularity of writes \[bytes\] (NPWG).
+    pub write_granularity: Option<u64>,
+    /// Optimal write size \[bytes\] (NOWS).
+    pub optimal_write: Option<u64>,
+    /// Endurance group (ENDGID); 0: none.
     pub endurance_group: u16,
+}
+
+/// What a drive says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Of the controller.
+    pub controller: Option<Controller>,
+    /// Of one namespace.
+    pub namespace: Option<Namespace>,
     /// Placement handles, from the log of FDP configurations (NRUH).
     pub n_handles: Option<u16>,
 }
@@ -70,11 +84,14 @@ impl Identity {
     pub fn decode(bytes: &[u8]) -> Result<Self, IdentityError> {
         let mut identity = Self::default();
         match bytes.len() {
-            IDENTIFY_BYTES if is_controller(bytes) => identity.add_controller(bytes)?,
-            IDENTIFY_BYTES => identity.add_namespace(bytes)?,
+            IDENTIFY_BYTES if is_controller(bytes) => {
+                identity.controller = Some(Controller::decode(bytes)?);
+            }
+            IDENTIFY_BYTES => identity.namespace = Some(Namespace::decode(bytes)?),
             n if n == 2 * IDENTIFY_BYTES => {
-                identity.add_controller(&bytes[..IDENTIFY_BYTES])?;
-                identity.add_namespace(&bytes[IDENTIFY_BYTES..])?;
+                let (controller, namespace) = bytes.split_at(IDENTIFY_BYTES);
+                identity.controller = Some(Controller::decode(controller)?);
+                identity.namespace = Some(Namespace::decode(namespace)?);
             }
             n => return Err(IdentityError::Length { bytes: n }),
         }
@@ -84,71 +101,14 @@ impl Identity {
     /// Adds what another structure of the same drive says.
     pub fn add(&mut self, bytes: &[u8]) -> Result<(), IdentityError> {
         let other = Self::decode(bytes)?;
-        let twice = |what| Err(IdentityError::Contents { why: what });
-        match (other.model.is_empty(), other.n_blocks == 0) {
-            (false, _) if !self.model.is_empty() => twice("two controllers are given"),
-            (_, false) if self.n_blocks > 0 => twice("two namespaces are given"),
-            (true, _) => {
-                let namespace = other;
-                self.n_blocks = namespace.n_blocks;
-                self.block_bytes = namespace.block_bytes;
-                self.write_granularity_blocks = namespace.write_granularity_blocks;
-                self.optimal_write_blocks = namespace.optimal_write_blocks;
-                self.endurance_group = namespace.endurance_group;
-                Ok(())
-            }
-            (false, _) => {
-                let namespace = std::mem::replace(self, other);
-                self.n_blocks = namespace.n_blocks;
-                self.block_bytes = namespace.block_bytes;
-                self.write_granularity_blocks = namespace.write_granularity_blocks;
-                self.optimal_write_blocks = namespace.optimal_write_blocks;
-                self.endurance_group = namespace.endurance_group;
-                Ok(())
-            }
+        if self.controller.is_some() && other.controller.is_some() {
+            return Err(IdentityError::Contents { why: "two controllers are given" });
         }
-    }
-
-    fn add_controller(&mut self, b: &[u8]) -> Result<(), IdentityError> {
-        if !is_controller(b) {
-            return Err(IdentityError::Contents {
-                why: "serial and model number of a controller are not text",
-            });
+        if self.namespace.is_some() && other.namespace.is_some() {
+            return Err(IdentityError::Contents { why: "two namespaces are given" });
         }
-        self.serial = text(&b[4..24]);
-        self.model = text(&b[24..64]);
-        self.firmware = text(&b[64..72]);
-        self.mdts = Some(b[77]);
-        self.placement = u32_at(b, 96) & (1 << 19) != 0;
-        self.directives = u16_at(b, 256) & (1 << 5) != 0;
-        self.total_bytes = u128::from(u64_at(b, 280)) | u128::from(u64_at(b, 288)) << 64;
-        self.deallocates = Some(u16_at(b, 520) & (1 << 2) != 0);
-        self.write_cache = Some(b[525] & 1 != 0);
-        Ok(())
-    }
-
-    fn add_namespace(&mut self, b: &[u8]) -> Result<(), IdentityError> {
-        let refused = |why| Err(IdentityError::Contents { why });
-        self.n_blocks = u64_at(b, 0);
-        if self.n_blocks == 0 {
-            return refused("a namespace of no blocks (is it active?)");
-        }
-        // FLBAS: bits 3:0 are the low, bits 6:5 the high part of the format's number.
-        let format = usize::from(b[26] & 0xF | (b[26] >> 5 & 3) << 4);
-        let shift = b[128 + 4 * format + 2];
-        if !(9..=16).contains(&shift) {
-            return refused("logical blocks of neither 512 bytes nor up to 64 KiB");
-        }
-        self.block_bytes = 1 << shift;
-        if u128::from(self.n_blocks) << shift > 1 << 60 {
-            return refused("a namespace beyond an exabyte");
-        }
-        // NSFEAT bit 4 says that the preferred sizes, counted from 0, are there.
-        if b[24] & (1 << 4) != 0 {
-            self.write_granularity_blocks = u32::from(u16_at(b, 64)) + 1;
-            self.optimal_write_blocks = u32::from(u16_at(b, 72)) + 1;
-        }
-        self.endurance_group = u16_at(b, 102);
+        self.controller = self.controller.take().or(other.controller);
+        self.namespace = self.namespace.or(other.namespace);
         Ok(())
     }
 
@@ -163,10 +123,61 @@ impl Identity {
 
     /// Capacity \[bytes\]: of the namespace, or else of the whole drive.
     pub fn capacity_bytes(&self) -> Option<u64> {
-        match self.n_blocks {
-            0 => u64::try_from(self.total_bytes).ok().filter(|&n| n > 0),
-            n => Some(n * u64::from(self.block_bytes)),
+        match (&self.namespace, &self.controller) {
+            (Some(n), _) => Some(n.n_blocks * u64::from(n.block_bytes)),
+            (None, Some(c)) => u64::try_from(c.total_bytes).ok().filter(|&n| n > 0),
+            (None, None) => None,
         }
+    }
+}
+
+impl Controller {
+    fn decode(b: &[u8]) -> Result<Self, IdentityError> {
+        if !is_controller(b) {
+            return Err(IdentityError::Contents {
+                why: "serial and model number of a controller are not text",
+            });
+        }
+        Ok(Self {
+            serial: text(&b[4..24]),
+            model: text(&b[24..64]),
+            firmware: text(&b[64..72]),
+            mdts: b[77],
+            placement: u32_at(b, 96) & (1 << 19) != 0,
+            directives: u16_at(b, 256) & (1 << 5) != 0,
+            total_bytes: u128::from(u64_at(b, 280)) | u128::from(u64_at(b, 288)) << 64,
+            deallocates: u16_at(b, 520) & (1 << 2) != 0,
+            write_cache: b[525] & 1 != 0,
+        })
+    }
+}
+
+impl Namespace {
+    fn decode(b: &[u8]) -> Result<Self, IdentityError> {
+        let refused = |why| Err(IdentityError::Contents { why });
+        let n_blocks = u64_at(b, 0);
+        if n_blocks == 0 {
+            return refused("a namespace of no blocks (is it active?)");
+        }
+        // FLBAS: bits 3:0 are the low, bits 6:5 the high part of the format's number.
+        let format = usize::from(b[26] & 0xF | (b[26] >> 5 & 3) << 4);
+        let shift = b[128 + 4 * format + 2];
+        if !(9..=16).contains(&shift) {
+            return refused("logical blocks of neither 512 bytes nor up to 64 KiB");
+        }
+        if u128::from(n_blocks) << shift > 1 << 60 {
+            return refused("a namespace beyond an exabyte");
+        }
+        // NSFEAT bit 4 says that the preferred sizes, counted from 0, are there.
+        let preferred = b[24] & (1 << 4) != 0;
+        let size = |at| preferred.then(|| (u64::from(u16_at(b, at)) + 1) << shift);
+        Ok(Self {
+            n_blocks,
+            block_bytes: 1 << shift,
+            write_granularity: size(64),
+            optimal_write: size(72),
+            endurance_group: u16_at(b, 102),
+        })
     }
 }
 
@@ -234,13 +245,14 @@ mod tests {
     #[test]
     fn both_structures_decode_in_every_way_they_can_be_given() {
         let both = Identity::decode(&[controller(), namespace()].concat()).expect("both");
-        assert_eq!((both.model.as_str(), both.serial.as_str()), ("ACME FAST 960", "S5XANX0W"));
-        assert_eq!((both.firmware.as_str(), both.mdts), ("FW1.2", Some(5)));
-        assert_eq!((both.deallocates, both.write_cache), (Some(true), Some(true)));
-        assert!(both.placement && both.directives);
-        assert_eq!((both.n_blocks, both.block_bytes), (234_423_126, 4096));
-        assert_eq!((both.write_granularity_blocks, both.optimal_write_blocks), (4, 32));
-        assert_eq!(both.endurance_group, 7);
+        let c = both.controller.as_ref().expect("a controller");
+        assert_eq!((c.model.as_str(), c.serial.as_str()), ("ACME FAST 960", "S5XANX0W"));
+        assert_eq!((c.firmware.as_str(), c.mdts), ("FW1.2", 5));
+        assert!(c.deallocates && c.write_cache && c.placement && c.directives);
+        let n = both.namespace.expect("a namespace");
+        assert_eq!((n.n_blocks, n.block_bytes), (234_423_126, 4096));
+        assert_eq!((n.write_granularity, n.optimal_write), (Some(4 * 4096), Some(32 * 4096)));
+        assert_eq!(n.endurance_group, 7);
         assert_eq!(both.capacity_bytes(), Some(234_423_126 * 4096));
         for parts in [[controller(), namespace()], [namespace(), controller()]] {
             let mut one = Identity::decode(&parts[0]).expect("one");
@@ -287,7 +299,8 @@ mod tests {
                 bytes[4..64].fill(b'x');
             }
             if let Ok(identity) = Identity::decode(&bytes) {
-                prop_assert!(identity.model.chars().all(|c| c.is_ascii_graphic() || c == ' '));
+                let model = identity.controller.as_ref().map_or("", |c| &c.model);
+                prop_assert!(model.chars().all(|c| c.is_ascii_graphic() || c == ' '));
                 prop_assert!(identity.capacity_bytes() != Some(0));
             }
         }

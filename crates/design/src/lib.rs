@@ -21,7 +21,7 @@ pub use annotated::Annotated;
 pub use derive::{Derived, Fact, Rates};
 pub use error::DesignError;
 pub use formula::greedy_waf;
-pub use identify::{IDENTIFY_BYTES, Identity, IdentityError};
+pub use identify::{Controller, IDENTIFY_BYTES, Identity, IdentityError, Namespace};
 pub use meaning::{Meaning, meaning};
 pub use new::{Ask, Wish, design};
 pub use size::{SizeError, parse_size};
