@@ -44,7 +44,11 @@ fn show(preset: &str, set: &[String], json: bool) -> Result<(), Failure> {
     if json {
         return output::results(&json_text(&as_json(preset, set, &drive, &derived)));
     }
-    drive.head = explain(&drive, &derived);
+    if !drive.head.is_empty() {
+        drive.head.push(String::new());
+    }
+    let explained = explain(&drive, &derived);
+    drive.head.extend(explained);
     output::results(&drive.to_toml())
 }
 

@@ -25,11 +25,14 @@ impl Annotated {
     /// The preset or preset file `name`.
     pub fn open(name: &str) -> Result<Self, PresetError> {
         let cfg = DeviceConfig::open(name, &[])?;
-        let text = match PRESETS.iter().find(|(n, _)| *n == name) {
-            Some((_, text)) => (*text).to_owned(),
-            None => std::fs::read_to_string(name)
-                .map_err(|source| PresetError::Io { path: name.to_owned(), source })?,
-        };
+        if let Some((_, text)) = PRESETS.iter().find(|(n, _)| *n == name) {
+            let lines = text.lines().map_while(|l| l.strip_prefix('#'));
+            let head = lines.map(|l| l.trim().to_owned()).collect();
+            return Ok(Self { head, ..Self::new(cfg, text) });
+        }
+        // The head of a file may have been made from the keys: it is not kept.
+        let text = std::fs::read_to_string(name)
+            .map_err(|source| PresetError::Io { path: name.to_owned(), source })?;
         Ok(Self::new(cfg, &text))
     }
 
@@ -154,7 +157,9 @@ mod tests {
             }
             let written = preset.to_toml();
             let again = DeviceConfig::parse(name, &written, &[]).expect("what was written loads");
-            let again = Annotated::new(again, &written);
+            let mut again = Annotated::new(again, &written);
+            assert!(!preset.head.is_empty());
+            again.head.clone_from(&preset.head);
             assert_eq!(again.config(), preset.config());
             assert_eq!(again.sources, preset.sources);
             assert_eq!(again.to_toml(), written, "{name}");
