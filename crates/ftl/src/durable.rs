@@ -66,7 +66,9 @@ impl Ftl {
         if self.cfg.power_protected {
             return ready_ns;
         }
-        self.pad_host(ready_ns, flash);
+        for f in 0..self.n_host_frontiers() {
+            self.pad_paced(f, ready_ns, flash);
+        }
         self.make_room_for_records(ready_ns, flash);
         self.record_trims(ready_ns, flash).max(self.trims.safe_ns)
     }
@@ -88,7 +90,7 @@ impl Ftl {
     }
 
     fn pad_host<F: Flash>(&mut self, ready_ns: u64, flash: &mut F) {
-        for f in 0..usize::from(self.cfg.n_handles) * self.dies.len() {
+        for f in 0..self.n_host_frontiers() {
             self.pad(f, ready_ns, flash);
         }
     }

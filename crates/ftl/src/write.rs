@@ -134,7 +134,7 @@ impl Ftl {
     ) -> Option<DieId> {
         let ppn = self.map.get(lpn.0)?;
         if let Some(f) = self.open_frontier_of(ppn) {
-            self.pad(f, ready_ns, flash);
+            self.pad_paced(f, ready_ns, flash);
         }
         Some(self.place(ppn).die)
     }
@@ -145,7 +145,7 @@ impl Ftl {
         let open = self.frontiers.iter().enumerate().filter(|(_, f)| f.n_buffered > 0);
         let oldest = open.min_by_key(|(_, f)| f.first_seq).map(|(i, _)| i);
         if let Some(f) = oldest {
-            self.pad(f, ready_ns, flash);
+            self.pad_paced(f, ready_ns, flash);
         }
         oldest.is_some()
     }
@@ -175,7 +175,11 @@ impl Ftl {
     }
 
     pub(crate) fn is_gc_frontier(&self, f: usize) -> bool {
-        f >= usize::from(self.cfg.n_handles) * self.dies.len()
+        f >= self.n_host_frontiers()
+    }
+
+    pub(crate) fn n_host_frontiers(&self) -> usize {
+        usize::from(self.cfg.n_handles) * self.dies.len()
     }
 
     /// Puts `lpn` into the next place of frontier `f`; true when that filled a
@@ -223,6 +227,17 @@ impl Ftl {
     pub(crate) fn pad<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
         while self.is_part_filled(f) {
             self.pad_once(f, ready_ns, flash);
+        }
+    }
+
+    /// [`Ftl::pad`] for the host, which pays for collection as if it had filled the
+    /// program unit: a host that flushes all the time would else run the die out of free
+    /// blocks, and whole victims would be collected at once.
+    pub(crate) fn pad_paced<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
+        if self.is_part_filled(f) {
+            let die = self.die_of_block(self.frontiers[f].block);
+            self.pad(f, ready_ns, flash);
+            self.pace_gc(die, ready_ns, flash);
         }
     }
 

@@ -174,3 +174,25 @@ fn many_open_program_units_in_a_small_buffer_do_not_block() {
     assert!(ssd.counters().ftl.bytes_padding > 0, "they are padded to make room");
     ssd.self_check().unwrap();
 }
+
+/// A host that flushes after every write pads most of what it programs. It pays for
+/// collection as it goes, too, so no read has to wait until a whole victim has moved.
+#[test]
+fn flushes_keep_collection_in_step() {
+    let mut ssd =
+        common::drive("tiny", &["geometry.pages_per_block=128", "ftl.over_provisioning=0.1"]);
+    common::fill(&mut ssd);
+    let (n, mut rng) = (common::n_units(&ssd), common::Rng(2));
+    (0..3 * n).for_each(|_| ssd.fill_unit(flashwise_ssd::Lpn(rng.below(n))));
+    let (mut now, mut slowest) = (ssd.rest(), 0);
+    for _ in 0..3000 {
+        let command = common::write(&ssd, rng.below(n), 1, WriteHint::NONE);
+        now = ssd.submit(&command, now).unwrap();
+        now = ssd.submit(&Command::Flush, now).unwrap();
+        let done = ssd.submit(&common::read(&ssd, rng.below(n), 1), now).unwrap();
+        slowest = slowest.max(done - now);
+        now = done;
+    }
+    common::check(&ssd);
+    assert!(slowest < 6_000_000, "{slowest} ns");
+}
