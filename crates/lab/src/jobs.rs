@@ -8,8 +8,8 @@
 //! every figure. The time and the counters between the last measured request before a
 //! warm-up and the first one after it are left out as well.
 //!
-//! Cost: one map entry is fetched ahead at most, so a large drive replays jobs at about
-//! half the speed of a single closed loop.
+//! Cost: nothing is fetched ahead, so jobs replay at about two thirds of the speed of a
+//! single closed loop (2.2 against 3.3 million pages per CPU second on bench-16g).
 
 use flashwise_ssd::{Ssd, SsdCounters};
 use flashwise_workload::{Driver, OpKind, Request};

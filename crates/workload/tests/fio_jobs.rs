@@ -264,7 +264,7 @@ fn handles_come_from_hints_and_placement() {
     assert_eq!(handles("fdp=1\nplids=2\n"), Handles::One(2));
     // Identifiers without placement mean nothing, as in fio.
     assert_eq!(handles("plids=9\n"), Handles::One(0));
-    let lacks = ["`plids`", "handle 4 of job «log»", "the drive has 4", "ftl.handles=5"];
+    let lacks = ["`plids`", "handle 4 of job «log»", "the drive has 4", "ftl.handles=6"];
     unfit("[log]\nrw=write\nfdp=1\nplids=1-5\n", 4, &lacks);
     unfit("[log]\nrw=write\nwrite_hint=extreme\n", 3, &["`write_hint`", "handle 4", "«log»"]);
     unfit("[log]\nrw=write\ndataplacement=streams\n", 3, &["`dataplacement`", "plids"]);
@@ -275,7 +275,8 @@ fn handles_come_from_hints_and_placement() {
 
 #[test]
 fn unknown_and_unsupported_keys_are_named() {
-    bad("[a]\niodpeth=4\n", 2, &["`iodpeth`", "did you mean `iodepth`?", "one of: rw,"]);
+    bad("[a]\niodpeth=4\n", 2, &["`iodpeth`", "did you mean `iodepth`?"]);
+    bad("[a]\nmoonphase=4\n", 2, &["`moonphase`", "one of: rw, bs,"]);
     bad("[a]\nrandom_distributon=zipf:1.2\n", 2, &["did you mean `random_distribution`?"]);
     bad("[a]\nrw=read\nzonesize=1m\n", 3, &["`zonesize`", "zones are not modelled", "remove"]);
     bad("[a]\nlatency_target=5ms\n", 2, &["`latency_target`", "iodepth and runtime"]);
@@ -337,7 +338,11 @@ fn bad_values_say_what_is_expected() {
     ] {
         bad(&format!("[a]\n\n{line}\n"), 3, parts);
     }
-    unfit("[a]\nrate=1m\nrate_iops=100\n", 3, &["`rate_iops`", "either rate or rate_iops"]);
+    unfit(
+        "[a]\nrate=1m\nrate_iops=100\n",
+        3,
+        &["`rate_iops`", "either rate or rate_iops", "remove one"],
+    );
     unfit("[a]\ntime_based\n", 2, &["`time_based`", "a runtime"]);
 }
 

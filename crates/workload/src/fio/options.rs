@@ -348,10 +348,15 @@ fn rw(text: &str, base: KbBase) -> Result<Rw, Expected> {
 }
 
 fn unknown(place: &Place, key: &str) -> WorkloadError {
-    let advice = match names::nearest(key, keys::all()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => "remove the key if the pattern does not depend on it".to_owned(),
-    };
-    let expected = format!("one of: {}", keys::USED.join(", "));
-    place.key_error(key, "an unknown key", expected, advice)
+    let found = "an unknown key";
+    match names::nearest(key, keys::all()) {
+        Some(name) => {
+            place.key_error(key, found, "a key of fio", format!("did you mean `{name}`?"))
+        }
+        None => {
+            let expected = format!("one of: {}", keys::USED.join(", "));
+            let advice = "remove the key if the pattern does not depend on it";
+            place.key_error(key, found, expected, advice)
+        }
+    }
 }

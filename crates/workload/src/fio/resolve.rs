@@ -66,7 +66,7 @@ impl FioFile {
             if plan.specs.len() as u32 + n > MAX_JOBS {
                 let found = format!("{n} more than {}", plan.specs.len());
                 let expected = format!("at most {MAX_JOBS} jobs in all");
-                return Err(job.refuse("numjobs", &found, expected));
+                return Err(job.refuse_with("numjobs", &found, expected, "say fewer"));
             }
             for clone in 0..n {
                 let number = plan.specs.len() as u64;
@@ -109,7 +109,7 @@ impl FioJob {
         let rates = if o.rate_iops.iter().any(Option::is_some) { o.rate_iops } else { o.rate };
         if o.rate.iter().any(Option::is_some) && o.rate_iops.iter().any(Option::is_some) {
             let expected = "either rate or rate_iops".to_owned();
-            return Err(self.refuse("rate_iops", "both", expected));
+            return Err(self.refuse_with("rate_iops", "both", expected, "remove one"));
         }
         // fio takes a rate of 0 for none.
         let rates = rates
@@ -117,7 +117,7 @@ impl FioJob {
         let runtime_ns = (o.runtime_ns > 0).then_some(o.runtime_ns);
         if o.time_based && runtime_ns.is_none() {
             let expected = "a runtime for a job that is bounded by time".to_owned();
-            return Err(self.refuse("time_based", "none", expected));
+            return Err(self.refuse_with("time_based", "none", expected, "add `runtime`"));
         }
         Ok(JobSpec {
             name,
@@ -256,10 +256,12 @@ impl FioJob {
         let loops = o.loops.unwrap_or(1);
         let Some(total_bytes) = pass_bytes.checked_mul(loops) else {
             let found = format!("{loops} times {pass_bytes} bytes");
-            return Err(self.refuse("loops", &found, "less than 2^64 bytes in all".to_owned()));
+            let expected = "less than 2^64 bytes in all".to_owned();
+            return Err(self.refuse_with("loops", &found, expected, "correct the value"));
         };
         if total_bytes == 0 {
-            return Err(self.refuse("io_size", "0 bytes", "at least one request".to_owned()));
+            let expected = "at least one request".to_owned();
+            return Err(self.refuse_with("io_size", "0 bytes", expected, "correct the value"));
         }
         Ok(Some(total_bytes))
     }
@@ -318,7 +320,7 @@ impl FioJob {
             Placement::Fdp if o.plids.is_empty() => ("fdp", (0..n).collect()),
             Placement::Streams if o.plids.is_empty() => {
                 let expected = "plids with dataplacement=streams".to_owned();
-                return Err(self.refuse("dataplacement", "none", expected));
+                return Err(self.refuse_with("dataplacement", "none", expected, "add `plids`"));
             }
             Placement::Fdp | Placement::Streams => ("plids", o.plids.clone()),
         };
@@ -328,7 +330,9 @@ impl FioJob {
                 format!("handle {handle} of job «{}»", crate::names::excerpt(self.name.as_bytes()));
             let expected = format!("a handle below {n}: the drive has {n} (ftl.handles)");
             let place = o.places.get(key).unwrap_or(&self.place);
-            let advice = format!("give the drive more with --set ftl.handles={}", handle + 1);
+            let most = handles.iter().max().unwrap_or(handle);
+            let needed = u32::from(*most) + 1;
+            let advice = format!("give the drive more with --set ftl.handles={needed}");
             return Err(place.key_error(key, &found, expected, advice));
         }
         Ok(match (handles.len(), o.random_plids) {
@@ -339,8 +343,12 @@ impl FioJob {
     }
 
     fn refuse(&self, key: &str, found: &str, expected: String) -> WorkloadError {
+        self.refuse_with(key, found, expected, "change the key or use a larger drive")
+    }
+
+    fn refuse_with(&self, key: &str, found: &str, expected: String, advice: &str) -> WorkloadError {
         let place = self.options.places.get(key).unwrap_or(&self.place);
-        place.key_error(key, found, expected, "change the key or use a larger drive")
+        place.key_error(key, found, expected, advice)
     }
 }
 
