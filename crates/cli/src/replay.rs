@@ -48,6 +48,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let fit = fit(args, &ssd, &work)?;
     let mut files = watch_files(args, &ssd)?;
     let aging = age(args, &mut ssd, loaded);
+    if let Some(a) = aging.as_ref().filter(|a| a.read_only) {
+        return Err(unsteady(a));
+    }
     if !args.fresh {
         fill_what_is_read(&mut ssd, &work, fit.as_ref())?;
     }

@@ -16,6 +16,9 @@ pub(crate) enum BlockState {
     Victim,
     /// Empty, but not to be erased before newer data is safe.
     Waiting,
+    /// A program of it failed: to be emptied and retired. It gains no space, so it is
+    /// no victim like others.
+    Failing,
     /// Retired: nothing is written to it any more.
     Bad,
 }

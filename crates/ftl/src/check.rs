@@ -109,6 +109,12 @@ impl Ftl {
             if let Some(b) = lost {
                 return Err(format!("block {b} is {:?}", self.blocks.state(b)));
             }
+            let mut failing = range.clone();
+            let failing = failing
+                .find(|b| self.blocks.state(*b) == BlockState::Failing && !d.due.contains(b));
+            if let Some(b) = failing {
+                return Err(format!("block {b} is failing and nobody empties it"));
+            }
             let listed = [
                 (BlockState::Free, d.free.len()),
                 (BlockState::Waiting, d.waiting.len()),

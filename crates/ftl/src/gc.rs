@@ -139,13 +139,14 @@ impl Ftl {
         let Some((block, n_valid)) = self.choose_victim(die) else {
             return false;
         };
-        self.begin(die, block, n_valid, false);
+        self.victims.remove(die, block, n_valid);
+        self.begin(die, block, false);
         true
     }
 
-    /// Makes a closed block the victim.
-    pub(crate) fn begin(&mut self, die: usize, block: u32, n_valid: u32, is_due: bool) {
-        self.victims.remove(die, block, n_valid);
+    /// Makes a block that is in no index any more the victim.
+    pub(crate) fn begin(&mut self, die: usize, block: u32, is_due: bool) {
+        let n_valid = self.blocks.valid(block);
         self.blocks.set_state(block, BlockState::Victim);
         self.dies[die].job = Some(Job { block, is_due, next: 0, n_valid, debt: 0 });
         self.counters.gc_runs += 1;
@@ -376,7 +377,7 @@ impl Ftl {
         self.blocks.n_erases[block as usize] += 1;
         self.scrub.on_erase(block);
         self.counters.erases += 1;
-        if self.erase_fails(block) {
+        if self.erase_fails(die, block) {
             self.retire_unerased(die, block);
         } else {
             self.blocks.set_state(block, BlockState::Free);

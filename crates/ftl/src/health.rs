@@ -9,7 +9,8 @@
 //!
 //! Failures come from [`flashwise_nand::FaultPlan`]. One that the drive could not
 //! survive (no second free block on the die) does not happen, nor does any once the
-//! drive is read-only.
+//! drive is read-only. A failing block gains no space when it is emptied, so that is
+//! done only while the die has free blocks to spare, never to gain one.
 //!
 //! Invariants: retired blocks hold nothing valid; no acknowledged data is lost; the
 //! table of bad blocks survives power failure, as drives keep it in several copies.
@@ -135,7 +136,7 @@ impl Ftl {
     pub(crate) fn reset_due(&mut self) {
         self.dies.iter_mut().for_each(|d| d.due.clear());
         for &block in self.bad_blocks.keys() {
-            if self.blocks.state(block) == BlockState::Closed {
+            if self.blocks.state(block) == BlockState::Failing {
                 self.dies[self.die_div.div(block) as usize].due.push_back(block);
             }
         }
@@ -165,10 +166,11 @@ impl Ftl {
     }
 
     /// The erase of `block` that was just sent is going to fail.
-    pub(crate) fn erase_fails(&self, block: u32) -> bool {
+    pub(crate) fn erase_fails(&self, die: usize, block: u32) -> bool {
         let plan = &self.cfg.faults;
         plan.erase_fail_ppm > 0
             && !self.read_only
+            && self.dies[die].free.len() >= 2
             && plan.erase_fails(BlockId(block), self.blocks.n_erases[block as usize])
     }
 
@@ -198,7 +200,7 @@ impl Ftl {
             self.dies[die].pending_first_seq.push_back(fr.first_seq);
         }
         self.frontiers[f] = Frontier::CLOSED;
-        self.close(fr.block, die, ready_ns);
+        self.blocks.set_state(fr.block, BlockState::Failing);
         self.mark_bad(die, fr.block, BadReason::Program);
         self.dies[die].due.push_back(fr.block);
         // Buffer space of what is written again is free when that is programmed.

@@ -127,7 +127,7 @@ impl Ftl {
                     if self.blocks.valid(block) == 0 {
                         self.blocks.set_state(block, BlockState::Bad);
                     } else {
-                        self.close(block, die, 0);
+                        self.blocks.set_state(block, BlockState::Failing);
                     }
                 } else if n == 0 {
                     self.dies[die].free.push_back(block);

@@ -14,8 +14,8 @@ use crate::victims::Victims;
 use crate::write::Frontier;
 use crate::{Ftl, FtlConfig};
 
-const STATES: [BlockState; 4] =
-    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Bad];
+const STATES: [BlockState; 5] =
+    [BlockState::Free, BlockState::Open, BlockState::Closed, BlockState::Failing, BlockState::Bad];
 
 impl Ftl {
     /// Brings the FTL to rest: pads open program units, gives a half collected
@@ -24,8 +24,12 @@ impl Ftl {
     pub fn quiesce<F: Flash>(&mut self, now_ns: u64, flash: &mut F) {
         self.dump(flash);
         for die in 0..self.dies.len() {
-            if let Some(job) = self.dies[die].job.take() {
-                self.close(job.block, die, now_ns);
+            match self.dies[die].job.take() {
+                Some(job) if self.is_bad(job.block) => {
+                    self.blocks.set_state(job.block, BlockState::Failing);
+                }
+                Some(job) => self.close(job.block, die, now_ns),
+                None => {}
             }
             while !self.dies[die].waiting.is_empty() {
                 self.force_waiting(die, 0, flash);

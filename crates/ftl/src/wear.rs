@@ -199,9 +199,13 @@ impl Ftl {
             return false;
         }
         while let Some(block) = self.dies[die].due.pop_front() {
-            if self.blocks.state(block) == BlockState::Closed {
+            let is_closed = self.blocks.state(block) == BlockState::Closed;
+            if is_closed {
                 self.dies[die].closed_order.retain(|&b| b != block);
-                self.begin(die, block, self.blocks.valid(block), true);
+                self.victims.remove(die, block, self.blocks.valid(block));
+            }
+            if is_closed || self.blocks.state(block) == BlockState::Failing {
+                self.begin(die, block, true);
                 return true;
             }
         }

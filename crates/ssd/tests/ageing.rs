@@ -309,3 +309,39 @@ fn trimmed_space_is_spare_space() {
     let wafs = [0, 20, 50].map(waf);
     assert!(wafs[0] > 1.3 * wafs[1] && wafs[1] > 1.3 * wafs[2], "{wafs:?}");
 }
+
+/// Blocks fail now and then on drives that are full and worn, of every kind; collection
+/// never runs out of room, whatever else goes on.
+#[test]
+fn collection_keeps_its_room_while_blocks_fail() {
+    for victim in ["greedy", "cost-benefit", "fifo"] {
+        for (program, erase) in [(20, 0), (0, 500), (300, 300), (3000, 0)] {
+            for power in ["true", "false"] {
+                let sets = [
+                    &format!("ftl.victim={victim}") as &str,
+                    &format!("faults.program_fail_ppm={program}"),
+                    &format!("faults.erase_fail_ppm={erase}"),
+                    &format!("buffer.power_protected={power}"),
+                    "faults.worn_factor=10",
+                    "flash.endurance=30",
+                    "wear.gap_max=4",
+                    "geometry.blocks_per_plane=200",
+                    "ftl.over_provisioning=0.1",
+                ];
+                let mut ssd = drive("tiny", &sets);
+                fill(&mut ssd);
+                let (n, mut rng) = (n_units(&ssd), Rng(9));
+                for i in 0..12 * n {
+                    let hot = if i % 3 == 0 { n } else { n / 8 };
+                    ssd.fill_unit(Lpn(rng.below(hot)));
+                    if i % 40_000 == 0 {
+                        check(&ssd);
+                    }
+                }
+                check(&ssd);
+                let health = ssd.ftl().health();
+                assert!(health.bad_blocks() > 0, "{health:?}");
+            }
+        }
+    }
+}
