@@ -38,6 +38,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         (args.time_scale != 1.0, "--time-scale"),
         (args.save_drive.is_some(), "--save-drive"),
         (args.timing, "--timing"),
+        (args.watch.is_asked(), "--series or --latencies"),
     ];
     for (_, name) in unused.iter().filter(|(given, _)| *given) {
         output::message(&format!("note: no effect of {name}: --inspect replays nothing"));
@@ -53,6 +54,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return output::results(&json_text(&object));
     }
     output::results(&tables(&object))
+}
+
+/// End of the last address; of devices side by side, of the one that ends last.
+fn end_sectors(reader: &TraceReader, s: &Summary) -> u64 {
+    let apart = reader.devices().iter().any(|d| d.base_sectors > 0);
+    let ends = reader.devices().iter().map(|d| d.end_sectors);
+    ends.max().filter(|_| apart).unwrap_or(s.max_lba_end)
 }
 
 fn object(args: &ReplayArgs, reader: &TraceReader, s: &Summary, p: &Profile) -> Value {
@@ -105,7 +113,7 @@ fn object(args: &ReplayArgs, reader: &TraceReader, s: &Summary, p: &Profile) -> 
         "footprint_bytes": s.touched.total_sectors() * SECTOR_BYTES,
         "read_footprint_bytes": s.read.total_sectors() * SECTOR_BYTES,
         "written_footprint_bytes": p.written.total_sectors() * SECTOR_BYTES,
-        "end_bytes": s.max_lba_end * SECTOR_BYTES,
+        "end_bytes": end_sectors(reader, s) * SECTOR_BYTES,
         "sizes": sizes,
         "devices": devices.collect::<Vec<_>>(),
         "left_out_rows": tally.left_out,

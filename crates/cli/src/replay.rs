@@ -22,7 +22,7 @@ use crate::watch::Files;
 
 /// What is replayed.
 pub(crate) enum Work {
-    Trace { summary: Box<Summary>, format: String },
+    Trace { summary: Box<Summary>, format: String, n_devices_apart: usize },
     Jobs { plan: JobPlan },
 }
 
@@ -61,6 +61,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let rows = all.run(ssd, &mut files)?;
     files.finish()?;
     print(args, &rows, &work, aging.as_ref(), fit.as_ref())?;
+    if let Some(row) = rows.iter().find(|row| row.stopped.is_some()) {
+        let why = row.stopped.as_deref().unwrap_or_default();
+        let policy = &row.policy;
+        return Err(Failure::Work(anyhow!(
+            "policy {policy}: the figures end before the workload does: {why}"
+        )));
+    }
     match aging {
         Some(a) if !a.steady => Err(unsteady(&a)),
         _ => Ok(()),
@@ -124,14 +131,15 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
     drop(progress);
     let mut notices = reader.notices();
     notices.extend(summary.implausible_span());
+    let apart = reader.devices().iter().any(|device| device.base_sectors > 0);
     if args.fit == FitMode::Wrap && summary.max_lba_end > ssd.capacity_sectors() {
-        let apart = reader.devices().iter().any(|device| device.base_sectors > 0);
         let together = "with --fit wrap several devices fall on the same addresses of the drive; \
                         --fit compact keeps them apart";
         notices.extend(apart.then(|| together.to_owned()));
     }
     let format = reader.format().to_string();
-    Ok((Work::Trace { summary: Box::new(summary), format }, notices))
+    let n_devices_apart = if apart { reader.devices().len() } else { 0 };
+    Ok((Work::Trace { summary: Box::new(summary), format, n_devices_apart }, notices))
 }
 
 /// Whether the input is a fio job, which is told by its name.
@@ -294,10 +302,16 @@ fn aged_line(a: &Aging) -> String {
 }
 
 fn fitted_line(args: &ReplayArgs, work: &Work) -> String {
-    let Work::Trace { summary, .. } = work else { return String::new() };
+    let Work::Trace { summary, n_devices_apart, .. } = work else { return String::new() };
+    let what = match n_devices_apart {
+        0 => format!(
+            "beyond the drive (up to {:.1} GiB)",
+            summary.max_lba_end as f64 / f64::from(2 << 20)
+        ),
+        n => format!("of {n} devices side by side"),
+    };
     format!(
-        "addresses: beyond the drive (up to {:.1} GiB), fitted by {}; footprint {:.1} MiB\n",
-        summary.max_lba_end as f64 / f64::from(2 << 20),
+        "addresses: {what}, fitted by {}; footprint {:.1} MiB\n",
         args.fit,
         summary.touched.total_sectors() as f64 / 2048.0
     )

@@ -59,7 +59,11 @@ impl SideBySide<'_> {
 
     fn in_turns(&self, ssd: Ssd, files: &mut Files) -> Result<Vec<Row>, Failure> {
         let mut rows = vec![];
-        for (policy, drive) in self.policies.iter().zip(copies(ssd, self.policies.len())) {
+        let mut ssd = Some(ssd);
+        for (i, policy) in self.policies.iter().enumerate() {
+            let is_last = i + 1 == self.policies.len();
+            let drive = if is_last { ssd.take() } else { ssd.clone() };
+            let drive = drive.expect("only the last one takes it");
             let mut watch = files.watch(&policy.name);
             let input = match self.work {
                 Work::Trace { .. } => Input::Trace(Box::new(self.open()?)),

@@ -25,6 +25,13 @@ pub(crate) struct WatchArgs {
     latencies: Option<PathBuf>,
 }
 
+impl WatchArgs {
+    /// A file is asked for.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.series.is_some() || self.latencies.is_some()
+    }
+}
+
 /// A length of time \[ns\].
 fn parse_interval(text: &str) -> Result<u64, String> {
     let expected = "expected a time such as 100ms, 10us, 1s or 5m";

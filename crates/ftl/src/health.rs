@@ -152,6 +152,11 @@ impl Ftl {
         self.read_only = false;
     }
 
+    /// The block is bad, retired or about to be.
+    pub fn is_bad_block(&self, block: BlockId) -> bool {
+        self.is_bad(block.0)
+    }
+
     /// `block` is bad, retired or about to be.
     pub(crate) fn is_bad(&self, block: u32) -> bool {
         self.bad_blocks.contains_key(&block)
@@ -180,6 +185,20 @@ impl Ftl {
         self.mark_bad(die, block, BadReason::Erase);
     }
 
+    /// Units of a failing program unit that began with append `first_seq` are superseded
+    /// already and not written again. Blocks whose erase relied on them have to await
+    /// what superseded them instead: everything up to now.
+    fn await_superseders(&mut self, first_seq: u64) {
+        if self.cfg.power_protected {
+            return;
+        }
+        for last in &mut self.blocks.last_change {
+            if *last >= first_seq {
+                *last = self.seq;
+            }
+        }
+    }
+
     /// Sends the finished program unit at `start` of frontier `f` to the flash, where
     /// it fails; what it held goes to the next block of `f`.
     #[cold]
@@ -196,6 +215,9 @@ impl Ftl {
         let first = fr.block * self.layout.units_per_block + start;
         let places = first..first + self.layout.units_per_pu;
         let valid: Vec<Ppn> = places.map(Ppn).filter(|&p| self.map.is_valid(p)).collect();
+        if valid.len() < self.layout.units_per_pu as usize {
+            self.await_superseders(fr.first_seq);
+        }
         if !self.cfg.power_protected {
             self.dies[die].pending_first_seq.push_back(fr.first_seq);
         }

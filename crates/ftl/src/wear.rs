@@ -101,8 +101,10 @@ impl Ftl {
     pub(crate) fn take_free(&mut self, f: usize, die: usize) -> u32 {
         let d = &self.dies[die];
         let wear = |at: &usize| self.blocks.n_erases[d.free[*at] as usize];
-        // Data that keeps still goes where wear is highest.
-        let keeps_still = self.is_gc_frontier(f) && d.job.is_some_and(|j| j.is_due);
+        // What is moved for another reason than space keeps still: it goes where wear is
+        // highest, if a block is opened for it.
+        let is_static = self.cfg.leveling == WearLeveling::Static;
+        let keeps_still = is_static && self.is_gc_frontier(f) && d.job.is_some_and(|j| j.is_due);
         let at = match self.cfg.leveling {
             WearLeveling::None => Some(0),
             _ if keeps_still => (0..d.free.len()).rev().max_by_key(wear),
@@ -120,7 +122,9 @@ impl Ftl {
         }
         let wear = |&b: &u32| self.blocks.n_erases[b as usize];
         let least = self.blocks_of(die).filter(|&b| self.blocks.is_closed(b)).min_by_key(wear);
-        let Some(least) = least.filter(|b| wear(b) + self.cfg.wear_gap_max < n_erases) else {
+        let Some(least) =
+            least.filter(|b| wear(b).saturating_add(self.cfg.wear_gap_max) < n_erases)
+        else {
             return;
         };
         if !self.dies[die].due.contains(&least) {

@@ -52,7 +52,13 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
         };
         window.turn(issue.measured, at_ns, ssd);
         observer.arrives(ssd, at_ns)?;
-        let done_ns = run.serve(ssd, r, at_ns)?;
+        let done_ns = match run.serve(ssd, r, at_ns) {
+            Ok(done_ns) => done_ns,
+            Err(e) => {
+                run.stop(e)?;
+                break;
+            }
+        };
         observer.completed(r, at_ns, done_ns)?;
         run.end_ns = run.end_ns.max(done_ns);
         if issue.measured {

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use flashwise_hint::{Lba, Relation};
-use flashwise_ssd::{Command, RelationPolicy, Ssd, SsdCounters};
+use flashwise_ssd::{BlockId, Command, RelationPolicy, Ssd, SsdCounters};
 use flashwise_workload::{Fit, OpKind, Request, Source};
 
 use crate::error::LabError;
@@ -77,7 +77,13 @@ pub fn replay_observed<S: Source, O: Observer>(
     while let Some(request) = requests.next(ssd)? {
         let at_ns = arrivals.next(request)?;
         observer.arrives(ssd, at_ns)?;
-        let done_ns = run.carry_out(ssd, request, at_ns)?;
+        let done_ns = match run.carry_out(ssd, request, at_ns) {
+            Ok(done_ns) => done_ns,
+            Err(e) => {
+                run.stop(e)?;
+                break;
+            }
+        };
         observer.completed(request, at_ns, done_ns)?;
         arrivals.completed(done_ns);
     }
@@ -243,6 +249,7 @@ pub(crate) struct Run {
     others: Latencies,
     pub(crate) end_ns: u64,
     digest: Digest,
+    stopped: Option<String>,
 }
 
 impl Run {
@@ -261,6 +268,7 @@ impl Run {
             others: Latencies::default(),
             end_ns: 0,
             digest: Digest::new(),
+            stopped: None,
         }
     }
 
@@ -323,6 +331,21 @@ impl Run {
         }
     }
 
+    /// A drive that has become read-only ends the run; what was measured until then
+    /// counts. Other errors, and a drive that took nothing at all, are errors.
+    #[cold]
+    pub(crate) fn stop(&mut self, e: LabError) -> Result<(), LabError> {
+        let ends = matches!(
+            &e,
+            LabError::Command { source: flashwise_ssd::CommandError::ReadOnly { .. }, .. }
+        );
+        if !ends || self.n == 0 {
+            return Err(e);
+        }
+        self.stopped = Some(e.to_string());
+        Ok(())
+    }
+
     #[cold]
     fn refused(&self, r: &Request, source: flashwise_ssd::CommandError) -> LabError {
         let what = format!("{:?} of {} sectors at {}", r.op, r.sectors, r.lba.0);
@@ -360,7 +383,9 @@ impl Run {
         let geo = ssd.nand().geometry();
         let n_dies = f64::from(geo.n_dies());
         let wear = Wear::of(ssd);
-        let tbw_tb = ftl.waf().map(|waf| wear.budget_bytes / waf / 1e12);
+        // A few writes say nothing about a life.
+        let enough = ftl.bytes_host >= wear.stripe_bytes;
+        let tbw_tb = ftl.waf().filter(|_| enough).map(|waf| wear.budget_bytes / waf / 1e12);
         let host_bytes_per_s = ftl.bytes_host as f64 / elapsed_s;
         let left = (1.0 - wear.used).max(0.0);
         let health = ssd.ftl().health();
@@ -429,6 +454,7 @@ impl Run {
     pub(crate) fn name(&self, row: &mut Row, spec: &Replay<'_>, cpu_start: Option<f64>) {
         row.workload = spec.workload.to_owned();
         row.policy = spec.policy.name.clone();
+        row.stopped.clone_from(&self.stopped);
         row.bottleneck = bottleneck(row, spec.pace).to_owned();
         if let (Some(clock), Some(start)) = (spec.cpu_clock, cpu_start) {
             let cpu_s = clock() - start;
@@ -472,12 +498,16 @@ struct Wear {
     budget_bytes: f64,
     /// Part of that which is gone.
     used: f64,
+    /// A program unit on every die \[bytes\].
+    stripe_bytes: u64,
 }
 
 impl Wear {
     fn of(ssd: &Ssd) -> Self {
-        let wear = ssd.nand().wear();
-        let n_good = wear.len() as f64 - f64::from(ssd.ftl().health().bad_blocks());
+        let all = ssd.nand().wear().iter().zip(0..);
+        let good = all.filter(|&(_, b)| !ssd.ftl().is_bad_block(BlockId(b)));
+        let wear: Vec<u32> = good.map(|(&n, _)| n).collect();
+        let n_good = wear.len() as f64;
         let sum: u64 = wear.iter().map(|&n| u64::from(n)).sum();
         let endurance = ssd.config().flash.endurance as f64;
         let unit_bytes = f64::from(ssd.ftl().config().geo.unit_bytes);
@@ -487,6 +517,9 @@ impl Wear {
             most: wear.iter().copied().max().unwrap_or(0),
             budget_bytes: n_good * endurance * block_bytes,
             used: sum as f64 / (n_good * endurance),
+            stripe_bytes: u64::from(ssd.ftl().config().geo.n_dies())
+                * u64::from(ssd.ftl().layout().units_per_pu)
+                * u64::from(ssd.ftl().config().geo.unit_bytes),
         }
     }
 }

@@ -134,6 +134,9 @@ pub struct Row {
     pub in_flight_mean: f64,
     /// Hash of all completions and final counters.
     pub digest: String,
+    /// Why the run ended before its workload did: the drive became read-only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Figures of each job, if the workload is made of jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRow>,

@@ -214,7 +214,8 @@ impl Ssd {
     }
 
     /// Carries out `command`, which reaches the device at `now_ns`; returns when it
-    /// is done \[ns\]. A refused command has no effect.
+    /// is done \[ns\]. A refused command has no effect, but for one that meets the end of
+    /// the spare blocks: what comes before in it is written.
     ///
     /// # Panics
     /// If `now_ns` lies before that of an earlier command.

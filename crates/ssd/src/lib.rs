@@ -40,7 +40,9 @@ pub use error::{CommandError, PresetError, SnapshotError};
 pub use flashwise_ftl::{
     ConfigError, Contents, FtlConfig, FtlCounters, Health, Lpn, RelationPolicy, VictimPolicy,
 };
-pub use flashwise_nand::{CellMode, Counters as NandCounters, DieId, Layout, PageOrder, Timing};
+pub use flashwise_nand::{
+    BlockId, CellMode, Counters as NandCounters, DieId, Layout, PageOrder, Timing,
+};
 pub use power::PoweredOff;
 pub use preset::{PRESETS, did_you_mean};
 pub use snapshot::is_saved_drive;

@@ -53,14 +53,14 @@ fn device(rng: &mut Rng) -> Option<Ssd> {
         ("wear.leveling", pick(&["none", "dynamic", "static"])),
         ("wear.gap_max", "2"),
         ("wear.scrub_reads", pick(&["0", "0", "40"])),
-        ("faults.program_fail_ppm", pick(&["0", "0", "500", "5000"])),
+        ("faults.program_fail_ppm", pick(&["0", "0", "500", "5000", "30000"])),
         ("faults.erase_fail_ppm", pick(&["0", "0", "5000"])),
         ("faults.factory_bad_ppm", pick(&["0", "10000"])),
     ]
     .iter()
     .map(|(key, value)| format!("{key}={value}"))
     .collect();
-    let (more, hints) = (pick(&["0", "0.05", "0.2"]), pick(&["none", "hints"]));
+    let (more, hints) = (pick(&["0", "0.05", "0.2", "0.6"]), pick(&["none", "hints"]));
     let open = |sets: &[String]| DeviceConfig::open("tiny", sets).expect("the keys exist");
     sets.push("ftl.over_provisioning=0".to_owned());
     let refused = Ssd::new(open(&sets), Options::default()).err()?.to_string();
@@ -133,6 +133,15 @@ impl Run {
         };
         let len = len.min(self.ssd.max_sectors());
         let first = self.place(u64::from(len));
+        self.write_at(first, len);
+        // Once more through another handle: the two lie in different program units, and
+        // which is programmed first is open.
+        if self.rng.below(3) == 0 {
+            self.write_at(first, len);
+        }
+    }
+
+    fn write_at(&mut self, first: u64, len: u32) {
         let (forced, hint) = (self.rng.below(10) == 0, self.hint());
         self.number += 1;
         let mut data = vec![0u8; len as usize * SECTOR_BYTES as usize];
