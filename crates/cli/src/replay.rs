@@ -18,7 +18,7 @@ use crate::inspect;
 use crate::jobs;
 use crate::output::{self, Progress};
 use crate::side_by_side::SideBySide;
-use crate::watch::Files;
+use crate::watch::{Files, same_file};
 
 /// What is replayed.
 pub(crate) enum Work {
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     notices.iter().chain(&unused).for_each(|n| output::message(&format!("note: {n}")));
     let pace = pace(args, &ssd, &work)?;
     let fit = fit(args, &ssd, &work)?;
+    check_save_drive(args)?;
     let mut files = watch_files(args, &ssd)?;
     let aging = age(args, &mut ssd, loaded);
     if let Some(a) = aging.as_ref().filter(|a| a.read_only) {
@@ -166,6 +167,17 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
         },
     };
     Ok(Pace::Closed { queue_depth, gap_ns })
+}
+
+/// The drive must not be saved over what it was made from.
+fn check_save_drive(args: &ReplayArgs) -> Result<(), Failure> {
+    let Some(path) = &args.save_drive else { return Ok(()) };
+    let others = [args.input.as_path(), Path::new(&args.device)];
+    if others.iter().any(|other| same_file(path, other)) {
+        let e = anyhow!("--save-drive {}: this run uses that file already", path.display());
+        return Err(Failure::Input(e));
+    }
+    Ok(())
 }
 
 /// The files of `--series` and `--latencies`, created before the work begins.

@@ -178,6 +178,7 @@ fn failure(e: LabError) -> Failure {
         LabError::Workload(_)
         | LabError::NoRequests { .. }
         | LabError::OnlyRamp { .. }
+        | LabError::EndlessJob { .. }
         | LabError::TimeOverflow { .. }
         | LabError::Observe(ObserveError::TooManyIntervals { .. }) => Failure::input(e),
         other => Failure::Work(other.into()),

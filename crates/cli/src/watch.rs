@@ -132,11 +132,32 @@ impl Files {
     }
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
+/// Both names lead to one file, which need not exist yet.
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
+        (Ok(a), Ok(b)) => a == b || same_inode(&a, &b),
+        (Err(_), Err(_)) => matches!((place(a), place(b)), (Some(a), Some(b)) if a == b),
+        _ => false,
     }
+}
+
+/// Directory and name of a file that does not exist.
+fn place(path: &Path) -> Option<PathBuf> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(parent.canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// Two names of one file (hard links).
+#[cfg(unix)]
+fn same_inode(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+    of(a).is_some() && of(a) == of(b)
+}
+
+#[cfg(not(unix))]
+fn same_inode(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// Watches one replay.

@@ -31,7 +31,7 @@ impl Annotated {
             return Ok(Self { head, ..Self::new(cfg, text) });
         }
         // The head of a file may have been made from the keys: it is not kept.
-        let text = std::fs::read_to_string(name)
+        let text = flashwise_ssd::read_preset(name)
             .map_err(|source| PresetError::Io { path: name.to_owned(), source })?;
         Ok(Self::new(cfg, &text))
     }

@@ -11,7 +11,7 @@
 //! free blocks: nothing of it is urgent.
 //!
 //! Cost: a look at the free blocks whenever one is opened; a look at all blocks of the
-//! die every 16th erase of a block (static), and 64 times per age limit (scrubbing).
+//! die every 16th erase of a block (static), and at most 64 times per age limit (scrubbing).
 
 use flashwise_nand::{DieId, Flash};
 
@@ -25,7 +25,7 @@ const FREE_FOR_DUE: usize = 3;
 /// Erases of a block between looks for one that lags behind.
 const LOOK_EVERY: u32 = 16;
 
-/// Looks for old data per age limit.
+/// Most looks for old data per age limit.
 const LOOKS_PER_AGE: u64 = 64;
 
 /// How erases are spread over the blocks of a die.
@@ -165,18 +165,36 @@ impl Ftl {
     }
 
     /// Adds blocks of `die` that were filled too long ago to what is due.
+    #[inline]
     pub(crate) fn look_for_old(&mut self, die: usize, now_ns: u64) {
-        let age_max_ns = self.cfg.scrub.age_max_ns;
-        match self.scrub.next_look_ns.get_mut(die) {
-            Some(next) if *next <= now_ns => *next = now_ns + age_max_ns / LOOKS_PER_AGE,
-            _ => return,
+        if self.scrub.next_look_ns.get(die).is_some_and(|&next| next <= now_ns) {
+            self.look_at_ages(die, now_ns);
         }
+    }
+
+    #[cold]
+    fn look_at_ages(&mut self, die: usize, now_ns: u64) {
+        let age_max_ns = self.cfg.scrub.age_max_ns;
+        let mut oldest_ns = now_ns;
         for block in self.blocks_of(die) {
-            let age_ns = now_ns.saturating_sub(self.scrub.closed_ns[block as usize]);
-            if self.blocks.is_closed(block) && age_ns >= age_max_ns {
+            if !self.blocks.is_closed(block) {
+                continue;
+            }
+            let closed_ns = self.scrub.closed_ns[block as usize];
+            if now_ns.saturating_sub(closed_ns) >= age_max_ns {
                 self.add_scrub(die, block);
+            } else {
+                oldest_ns = oldest_ns.min(closed_ns);
             }
         }
+        // Not before another can be old enough, and not all the time.
+        let next_ns = (oldest_ns + age_max_ns).max(now_ns + age_max_ns / LOOKS_PER_AGE);
+        self.scrub.next_look_ns[die] = next_ns;
+    }
+
+    /// When the ages of a die are looked at next \[ns\], if at all.
+    pub fn next_age_look_ns(&self, die: DieId) -> Option<u64> {
+        self.scrub.next_look_ns.get(usize::from(die.0)).copied()
     }
 
     /// Moves a program unit out of a block that is due, if the die has one and can.

@@ -41,6 +41,17 @@ pub enum LabError {
     /// Whoever watches the replay cannot go on.
     #[error(transparent)]
     Observe(#[from] crate::observe::ObserveError),
+    /// A job that goes on beyond the clock.
+    #[error(
+        "job {name}: after {n} requests it would go on for more than a hundred years of virtual \
+         time: shorten its pauses, raise its rate, or end it with runtime or number_ios"
+    )]
+    EndlessJob {
+        /// Job.
+        name: String,
+        /// Requests carried out.
+        n: u64,
+    },
     /// Arrival times beyond what a 64-bit nanosecond clock holds.
     #[error(
         "arrival time {at_ns} ns x time scale {scale} does not fit the clock (584 years): use a smaller --time-scale"

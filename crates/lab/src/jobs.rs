@@ -48,8 +48,15 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
         let r = &issue.request;
         let at_ns = match start_ns.checked_add(r.at_ns) {
             Some(t) if t < u64::MAX / 2 => t,
-            _ => return Err(LabError::TimeOverflow { at_ns: r.at_ns, scale: 1.0 }),
+            _ => {
+                let name = driver.job_names()[issue.job as usize].clone();
+                return Err(LabError::EndlessJob { name, n: run.n });
+            }
         };
+        if window.blank && issue.measured {
+            // A delay before the first request is no part of the run.
+            window.skipped_ns += at_ns - start_ns;
+        }
         window.turn(issue.measured, at_ns, ssd);
         observer.arrives(ssd, at_ns)?;
         let done_ns = match run.serve(ssd, r, at_ns) {

@@ -132,17 +132,25 @@ enum Sink {
 /// A table that is being written.
 pub struct TableFile {
     path: PathBuf,
+    /// Where it is written.
+    partial: PathBuf,
     columns: Vec<Column>,
     /// `None`: finished.
     sink: Option<Sink>,
 }
 
 impl TableFile {
-    /// Creates the file, or empties it, and writes the names of the columns.
+    /// Begins the file and writes the names of the columns. Until it is finished it is
+    /// written beside its place, under a name that ends in `.partial`: a table that was
+    /// there before stays until then.
     pub fn create(path: &Path, columns: Vec<Column>) -> Result<Self, TableError> {
         let form = form_of(path)?;
         let refused = |source| TableError::Io { path: path.display().to_string(), source };
-        let file = File::create(path).map_err(refused)?;
+        if path.is_dir() {
+            return Err(refused(io::ErrorKind::IsADirectory.into()));
+        }
+        let partial = partial_name(path);
+        let file = File::create(&partial).map_err(refused)?;
         let sink = match form {
             Form::Plain => csv::Csv::plain(file, &columns).map(Sink::Csv),
             Form::Gzip => csv::Csv::gzip(file, &columns).map(Sink::Csv),
@@ -153,7 +161,7 @@ impl TableFile {
             }
         };
         let sink = Some(sink.map_err(refused)?);
-        Ok(Self { path: path.to_owned(), columns, sink })
+        Ok(Self { path: path.to_owned(), partial, columns, sink })
     }
 
     /// Name of the file.
@@ -183,22 +191,37 @@ impl TableFile {
         }
     }
 
-    /// Writes the rest; the file is whole.
+    /// Writes the rest and puts the file in its place.
     pub fn finish(mut self) -> io::Result<()> {
         match self.sink.take().expect("finish takes the table") {
-            Sink::Csv(csv) => csv.finish(),
+            Sink::Csv(csv) => csv.finish()?,
             #[cfg(feature = "parquet")]
-            Sink::Parquet(parquet) => parquet.finish(),
+            Sink::Parquet(parquet) => parquet.finish()?,
         }
+        if self.is_beside() { std::fs::rename(&self.partial, &self.path) } else { Ok(()) }
     }
+
+    fn is_beside(&self) -> bool {
+        self.partial != self.path
+    }
+}
+
+/// Where a file is written until it is whole; a device or a pipe at once.
+fn partial_name(path: &Path) -> PathBuf {
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
 }
 
 impl Drop for TableFile {
     fn drop(&mut self) {
         let unfinished = self.sink.take().is_some();
-        if unfinished && std::fs::metadata(&self.path).is_ok_and(|m| m.is_file()) {
+        if unfinished && self.is_beside() {
             // What cannot be removed is left: the failure itself is reported elsewhere.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = std::fs::remove_file(&self.partial);
         }
     }
 }

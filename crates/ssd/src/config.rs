@@ -448,15 +448,13 @@ impl DeviceConfig {
 
     fn scrub(&self) -> Result<Scrub, PresetError> {
         let (reads_max, hours) = (self.wear.scrub_reads, self.wear.scrub_hours);
-        // A thousand years, well within the clock.
-        if !(0.0..=8.8e6).contains(&hours) {
-            let expected = "0 (never) to 8,800,000 hours".to_owned();
+        // Data that is younger is not old on any flash, and moving it all the time would
+        // wear the drive out; a hundred years lie well within the clock.
+        if hours != 0.0 && !(1.0..=876_000.0).contains(&hours) {
+            let expected = "0 (never), or 1 to 876,000 hours".to_owned();
             return Err(PresetError::value("wear.scrub_hours", hours, expected));
         }
-        // Shorter ages than a look can tell apart would look all the time.
-        let age_max_ns = (hours * 3.6e12).min(9e18) as u64;
-        let age_max_ns = if hours > 0.0 { age_max_ns.max(1_000_000) } else { 0 };
-        Ok(Scrub { reads_max, age_max_ns })
+        Ok(Scrub { reads_max, age_max_ns: (hours * 3.6e12) as u64 })
     }
 
     fn fault_plan(&self) -> Result<FaultPlan, PresetError> {

@@ -483,18 +483,27 @@ impl Ssd {
 
     #[cold]
     fn collect_while_idle(&mut self, now_ns: u64) {
-        let idle_from = self.now_ns + self.latencies.idle_ns;
         for die in 0..self.ftl.config().geo.n_dies() as u16 {
             let die = DieId(die);
+            let mut idle_from = self.now_ns + self.latencies.idle_ns;
             loop {
                 self.nand.advance(die, now_ns);
                 let Some(free) = self.nand.idle_from(die) else {
                     break;
                 };
                 let start = free.max(idle_from);
-                if start >= now_ns || !self.ftl.collect_idle(die, start, &mut self.nand) {
+                if start >= now_ns {
                     break;
                 }
+                if self.ftl.collect_idle(die, start, &mut self.nand) {
+                    continue;
+                }
+                // Nothing for now; data may become too old later in the silence.
+                match self.ftl.next_age_look_ns(die) {
+                    Some(at) if start < at && at < now_ns => idle_from = at,
+                    _ => break,
+                }
+                self.apply_done(start);
             }
         }
         self.n_since_sweep = SWEEP_INTERVAL;

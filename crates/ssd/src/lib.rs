@@ -44,5 +44,5 @@ pub use flashwise_nand::{
     BlockId, CellMode, Counters as NandCounters, DieId, Layout, PageOrder, Timing,
 };
 pub use power::PoweredOff;
-pub use preset::{PRESETS, did_you_mean};
+pub use preset::{PRESETS, did_you_mean, read_preset};
 pub use snapshot::is_saved_drive;

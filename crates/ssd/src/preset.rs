@@ -1,5 +1,7 @@
 //! Named devices, files of the same form, and changes to single keys.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use crate::config::{DeviceConfig, FaultConfig, KEYS, WearConfig};
@@ -22,7 +24,7 @@ impl DeviceConfig {
         if let Some((name, text)) = PRESETS.iter().find(|(n, _)| *n == name) {
             return Self::parse(&format!("preset {name}"), text, changes);
         }
-        match std::fs::read_to_string(name) {
+        match read_preset(name) {
             Ok(text) => Self::parse(name, &text, changes),
             Err(source) if source.kind() == std::io::ErrorKind::NotFound && !is_path(name) => {
                 let known: Vec<&str> = PRESETS.iter().map(|p| p.0).collect();
@@ -86,6 +88,20 @@ fn optional_sections() -> [(&'static str, toml::Value); 2] {
         ("wear", toml::Value::try_from(WearConfig::default()).expect(value)),
         ("faults", toml::Value::try_from(FaultConfig::default()).expect(value)),
     ]
+}
+
+/// Longest preset file accepted \[bytes\].
+const PRESET_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a preset file, of which a bounded part is read.
+pub fn read_preset(path: impl AsRef<Path>) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(PRESET_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > PRESET_BYTES_MAX {
+        let what = "longer than a preset can be (1 MiB)";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+    }
+    Ok(text)
 }
 
 fn is_path(name: &str) -> bool {

@@ -61,7 +61,13 @@ impl Ssd {
             });
         }
         let mut zstd = zstd::Decoder::new(file).map_err(io)?;
-        read_sections(&name, &mut zstd, options)
+        let ssd = read_sections(&name, &mut zstd, options)?;
+        if zstd.read(&mut [0]).map_err(io)? > 0 {
+            let what = "bytes behind its end".to_owned();
+            let source = CodecError::Inconsistent { what };
+            return Err(SnapshotError::Codec { path: name, source });
+        }
+        Ok(ssd)
     }
 
     /// Ends all work, padding what is half filled.

@@ -345,3 +345,22 @@ fn collection_keeps_its_room_while_blocks_fail() {
         }
     }
 }
+
+#[test]
+fn a_long_silence_is_no_excuse_for_old_data() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let runs = |hours: u64| {
+        let mut ssd = drive("tiny", &["wear.scrub_hours=24", "ftl.over_provisioning=0.3"]);
+        fill(&mut ssd);
+        let now = ssd.rest();
+        ssd.submit(&read(&ssd, 0, 1), now + hours * HOUR_NS).unwrap();
+        check(&ssd);
+        ssd.counters().ftl.scrub_runs
+    };
+    let n_filled = runs(30);
+    assert!(n_filled > 20, "{n_filled}");
+    assert_eq!(runs(20), 0);
+    // Thirty days: once a day, all of it.
+    let month = runs(24 * 30);
+    assert!((n_filled * 28..=n_filled * 32).contains(&month), "{month} of {n_filled} a day");
+}

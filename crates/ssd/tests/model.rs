@@ -42,7 +42,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (at.clone(), 1..60u32).prop_map(|(at, sectors)| Step::Zero { at, sectors }),
         3 => (at, 1..60u32).prop_map(|(at, sectors)| Step::Read { at, sectors }),
         2 => Just(Step::Flush),
-        1 => (0..60_000u64).prop_map(|us| Step::Idle { us }),
+        1 => prop_oneof![3 => 0..60_000u64, 1 => 0..9_000_000_000u64]
+            .prop_map(|us| Step::Idle { us }),
         2 => (0..3000u64).prop_map(|early_us| Step::PowerCut { early_us }),
         1 => Just(Step::SaveAndLoad),
     ];
@@ -130,7 +131,7 @@ fn try_device(s: &Shape, over_provisioning: f64) -> Option<Ssd> {
         format!("wear.leveling={}", s.leveling),
         "wear.gap_max=2".to_owned(),
         format!("wear.scrub_reads={}", s.scrub_reads),
-        format!("wear.scrub_hours={}", if s.scrub_reads > 5 { 1e-5 } else { 0.0 }),
+        format!("wear.scrub_hours={}", if s.scrub_reads > 5 { 1.0 } else { 0.0 }),
         format!("faults.seed={}", s.channels + 7 * s.planes),
         format!("faults.factory_bad_ppm={}", s.faults * 1000),
         format!("faults.program_fail_ppm={}", s.faults * 500),

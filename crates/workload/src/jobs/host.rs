@@ -27,6 +27,9 @@ use crate::Request;
 /// Times beyond this mean never \[ns\].
 const NEVER_NS: u64 = u64::MAX / 4;
 
+/// Issue time of a request that comes later than that \[ns\]: no clock holds it.
+const BEYOND_NS: u64 = u64::MAX / 2;
+
 /// One running job.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
@@ -141,9 +144,15 @@ impl Host {
         if let Step::Go(direction) = &mut step {
             at_ns = at_ns.max(self.limited_by_rate(direction, at_ns));
         }
-        if !matches!(step, Step::LastFlush | Step::End) && at_ns >= self.stop_ns() {
-            self.cut_off = true;
-            step = self.stream.end();
+        let stop_ns = self.stop_ns();
+        if !matches!(step, Step::LastFlush | Step::End) && at_ns >= stop_ns {
+            if stop_ns == NEVER_NS {
+                // Not an end that was asked for: the consumer has to say so.
+                at_ns = BEYOND_NS;
+            } else {
+                self.cut_off = true;
+                step = self.stream.end();
+            }
         }
         self.next = match step {
             Step::End => None,

@@ -49,8 +49,11 @@ impl Blkparse {
         let Some(device) = device else {
             self.in_summary |= SUMMARY.iter().any(|start| line.starts_with(start));
             return match self.in_summary {
-                true => Ok(Line::Other("lines of the summary at the end")),
-                false if f[0] == b"Input" => Ok(Line::Other("notes of blkparse")),
+                _ if f[0] == b"Input" => Ok(Line::Other("notes of blkparse")),
+                // Every line of a summary names what it counts.
+                true if line.contains(&b':') => Ok(Line::Other("lines of the summary at the end")),
+                true => Err(Flaw::new("the summary (`what: count`)", "something else")
+                    .advise("remove what follows the output of blkparse")),
                 false => {
                     Err(fields::wrong_count("at least 6", n, line, Format::Blkparse.columns()))
                 }

@@ -28,6 +28,18 @@ pub fn open_trace(path: &Path, opts: &TraceOptions) -> Result<TraceReader, Workl
         advice: "check the path and its permissions",
         source,
     })?;
+    let is_special = file.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
+    if is_special {
+        return Err(WorkloadError::Io {
+            path: path.to_owned(),
+            action: "read",
+            advice: "a trace is read more than once: write it to a file first",
+            source: std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                "a pipe or a device, not a file",
+            ),
+        });
+    }
     read_trace(path, Box::new(file), opts)
 }
 
