@@ -22,13 +22,8 @@ use crate::{OpKind, Request, Source, WorkloadError, names};
 
 /// Opens a trace: compression is told by its first bytes, the format by its first line.
 pub fn open_trace(path: &Path, opts: &TraceOptions) -> Result<TraceReader, WorkloadError> {
-    let file = File::open(path).map_err(|source| WorkloadError::Io {
-        path: path.to_owned(),
-        action: "open",
-        advice: "check the path and its permissions",
-        source,
-    })?;
-    let is_special = file.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
+    // Before it is opened: a pipe nobody writes to would block.
+    let is_special = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if is_special {
         return Err(WorkloadError::Io {
             path: path.to_owned(),
@@ -40,6 +35,12 @@ pub fn open_trace(path: &Path, opts: &TraceOptions) -> Result<TraceReader, Workl
             ),
         });
     }
+    let file = File::open(path).map_err(|source| WorkloadError::Io {
+        path: path.to_owned(),
+        action: "open",
+        advice: "check the path and its permissions",
+        source,
+    })?;
     read_trace(path, Box::new(file), opts)
 }
 
