@@ -265,14 +265,20 @@ mod tests {
     }
 
     #[test]
-    fn half_a_table_is_removed() {
+    fn half_a_table_is_removed_and_what_was_there_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("half.csv");
+        std::fs::write(&path, "before").unwrap();
         let mut table = TableFile::create(&path, columns()).unwrap();
         table.row(&[Cell::Text("none"), 1.into(), 0.5.into()]).unwrap();
-        assert!(path.exists());
+        let files = || std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!(files(), 2);
         drop(table);
-        assert!(!path.exists());
+        assert_eq!(files(), 1);
+        assert_eq!(std::fs::read(&path).unwrap(), b"before");
+        write(&path);
+        assert_eq!(files(), 1);
+        assert!(std::fs::read(&path).unwrap().starts_with(b"policy"));
     }
 
     #[test]
