@@ -364,3 +364,57 @@ fn a_long_silence_is_no_excuse_for_old_data() {
     let month = runs(24 * 30);
     assert!((n_filled * 28..=n_filled * 32).contains(&month), "{month} of {n_filled} a day");
 }
+
+/// Units 0 to 2 are durable; newer copies of them wait in one program unit, still newer
+/// ones in another. When the first of the two fails, its copies are not written again, as
+/// they are superseded: the durable ones must last until the second is programmed.
+#[test]
+fn a_failed_program_leaves_durable_data_alone() {
+    let mut n_hits = 0;
+    for seed in 0..1500 {
+        let sets = [
+            "geometry.channels=1",
+            "geometry.dies_per_channel=1",
+            "ftl.handles=2",
+            "ftl.gc_low_blocks=2",
+            "ftl.gc_high_blocks=31",
+            "buffer.coalesce=false",
+            "faults.program_fail_ppm=10000",
+            &format!("faults.seed={seed}"),
+        ];
+        let mut ssd = with_contents("tiny", &sets, RelationPolicy::None);
+        // A block, of which three units stay valid.
+        (0..64).for_each(|unit| put(&mut ssd, unit, 0, 1));
+        (3..67).for_each(|unit| put(&mut ssd, unit, 0, 2));
+        let now = ssd.rest();
+        ssd.submit(&Command::Flush, now).unwrap();
+        let before = ssd.counters().ftl.bytes_redo;
+        (0..3).for_each(|unit| put(&mut ssd, unit, 0, 3));
+        (0..3).for_each(|unit| put(&mut ssd, unit, 1, 4));
+        put(&mut ssd, 70, 0, 3);
+        if before > 0 || ssd.counters().ftl.bytes_redo != 4096 {
+            continue;
+        }
+        n_hits += 1;
+        (71..74).for_each(|unit| put(&mut ssd, unit, 0, 5));
+        // Idle time, in which the first block, empty by now, is collected.
+        let later = ssd.now_ns() + 1_000_000_000;
+        ssd.submit(&read(&ssd, 70, 1), later).unwrap();
+        let end = ssd.rest();
+        let mut back = ssd.power_cut(end).expect("kept").power_on().expect("readable");
+        for unit in 0..3 {
+            let mut data = vec![0u8; 4096];
+            let now = back.now_ns();
+            back.read_bytes(lba(&back, unit), &mut data, now).expect("it can be read");
+            assert!([1, 3, 4].contains(&data[0]), "seed {seed}: unit {unit} holds {}", data[0]);
+        }
+    }
+    assert!(n_hits > 2, "{n_hits} of the plans fail the program in question");
+}
+
+/// Writes a unit through a handle.
+fn put(ssd: &mut Ssd, unit: u32, handle: u16, version: u8) {
+    let hint = WriteHint { handle: flashwise_hint::Handle(handle), ..NONE };
+    let now = ssd.now_ns();
+    ssd.write_bytes(lba(ssd, unit), &[version; 4096], false, hint, now).unwrap();
+}
