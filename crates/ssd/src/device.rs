@@ -1,6 +1,9 @@
 //! Commands in, completion times out: the core loop of the simulator is
 //! [`Ssd::submit`].
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use flashwise_ftl::{
     Contents, Ftl, FtlConfig, FtlCounters, Lpn, Media, Place, RelationPolicy, WriteContext,
 };
@@ -481,29 +484,32 @@ impl Ssd {
         self.link_in.forget_before(now_ns);
     }
 
+    /// What the dies do in a silence, in order of time: without power protection one die
+    /// may have to wait for what another programs.
     #[cold]
     fn collect_while_idle(&mut self, now_ns: u64) {
-        for die in 0..self.ftl.config().geo.n_dies() as u16 {
-            let die = DieId(die);
-            let mut idle_from = self.now_ns + self.latencies.idle_ns;
-            loop {
-                self.nand.advance(die, now_ns);
-                let Some(free) = self.nand.idle_from(die) else {
-                    break;
-                };
-                let start = free.max(idle_from);
-                if start >= now_ns {
-                    break;
-                }
-                if self.ftl.collect_idle(die, start, &mut self.nand) {
-                    continue;
-                }
-                // Nothing for now; data may become too old later in the silence.
-                match self.ftl.next_age_look_ns(die) {
-                    Some(at) if start < at && at < now_ns => idle_from = at,
-                    _ => break,
-                }
-                self.apply_done(start);
+        let idle_from = self.now_ns + self.latencies.idle_ns;
+        let dies = 0..self.ftl.config().geo.n_dies() as u16;
+        let mut turns: BinaryHeap<_> = dies.map(|die| Reverse((idle_from, die))).collect();
+        while let Some(Reverse((from, die))) = turns.pop() {
+            let id = DieId(die);
+            self.nand.advance(id, now_ns);
+            let start = self.nand.idle_from(id).map_or(u64::MAX, |free| free.max(from));
+            if start >= now_ns {
+                continue;
+            }
+            if start > from {
+                turns.push(Reverse((start, die)));
+                continue;
+            }
+            self.apply_done(start);
+            if self.ftl.collect_idle(id, start, &mut self.nand) {
+                turns.push(Reverse((start, die)));
+                continue;
+            }
+            // Nothing for now; data may become too old later in the silence.
+            if let Some(at) = self.ftl.next_age_look_ns(id).filter(|&at| start < at) {
+                turns.push(Reverse((at, die)));
             }
         }
         self.n_since_sweep = SWEEP_INTERVAL;
