@@ -26,6 +26,19 @@ pub struct Rates {
 }
 
 impl Rates {
+    /// Bounds in another unit, times `factor`; those that are no bound are left out.
+    fn of(
+        key: &'static str,
+        label: &'static str,
+        unit: &'static str,
+        factor: f64,
+        bounds: Vec<(&'static str, f64)>,
+    ) -> Self {
+        let finite = bounds.into_iter().filter(|b| b.1.is_finite());
+        let bounds = finite.map(|(name, rate)| (name, rate * factor)).collect();
+        Self { key, label, unit, bounds }
+    }
+
     /// The resource with the smallest bound.
     pub fn smallest(&self) -> (&'static str, f64) {
         let least = self.bounds.iter().min_by(|a, b| a.1.total_cmp(&b.1));
@@ -354,16 +367,14 @@ impl Numbers<'_> {
         )
     }
 
-    /// From bytes per microsecond; bounds that are no bound are left out.
+    /// From bytes per microsecond.
     fn rates_mib_s(
         &self,
         key: &'static str,
         label: &'static str,
         bounds: Vec<(&'static str, f64)>,
     ) -> Rates {
-        let finite = bounds.into_iter().filter(|b| b.1.is_finite());
-        let bounds = finite.map(|(name, rate)| (name, rate * 1e6 / MIB)).collect();
-        Rates { key, label, unit: "MiB/s", bounds }
+        Rates::of(key, label, "MiB/s", 1e6 / MIB, bounds)
     }
 
     fn random_read(&self) -> Rates {
@@ -401,9 +412,7 @@ impl Numbers<'_> {
         label: &'static str,
         bounds: Vec<(&'static str, f64)>,
     ) -> Rates {
-        let finite = bounds.into_iter().filter(|b| b.1.is_finite());
-        let bounds = finite.map(|(name, rate)| (name, rate * 1e6)).collect();
-        Rates { key, label, unit: "IOPS", bounds }
+        Rates::of(key, label, "IOPS", 1e6, bounds)
     }
 }
 
