@@ -6,6 +6,11 @@
 
 mod application;
 mod call;
+mod cache;
+mod directory;
+mod extents;
+mod journal;
+pub mod layout;
 mod paths;
 
 pub use application::{Action, Application, OpId, Outcome};

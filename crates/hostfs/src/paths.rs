@@ -15,12 +15,14 @@ pub struct PathId(pub u32);
 pub struct Paths {
     all: Vec<Entry>,
     by_name: HashMap<Box<str>, PathId>,
+    components: HashMap<Box<str>, u32>,
 }
 
 #[derive(Clone, Debug)]
 struct Entry {
     name: Box<str>,
     parent: PathId,
+    component: u32,
 }
 
 impl Default for Paths {
@@ -35,8 +37,12 @@ impl Paths {
 
     /// A table that knows the root only.
     pub fn new() -> Self {
-        let root = Entry { name: "/".into(), parent: Self::ROOT };
-        Self { all: vec![root], by_name: HashMap::from([("/".into(), Self::ROOT)]) }
+        let root = Entry { name: "/".into(), parent: Self::ROOT, component: 0 };
+        Self {
+            all: vec![root],
+            by_name: HashMap::from([("/".into(), Self::ROOT)]),
+            components: HashMap::from([("".into(), 0)]),
+        }
     }
 
     /// The number of an absolute path such as `/data/a.db`, new or known. Directories on
@@ -56,9 +62,24 @@ impl Paths {
         let end = clean.rfind('/').unwrap_or(0);
         let parent = self.intern(&clean[..end]);
         let id = PathId(u32::try_from(self.all.len()).expect("fewer than 2^32 paths"));
+        let last = &clean[end + 1..];
+        let component = match self.components.get(last) {
+            Some(component) => *component,
+            None => {
+                let new = self.components.len() as u32;
+                self.components.insert(last.into(), new);
+                new
+            }
+        };
         self.by_name.insert(clean.as_str().into(), id);
-        self.all.push(Entry { name: clean.into(), parent });
+        self.all.push(Entry { name: clean.into(), parent, component });
         id
+    }
+
+    /// A number for the last component, the same for equal names in different
+    /// directories.
+    pub(crate) fn component(&self, id: PathId) -> u32 {
+        self.all[id.0 as usize].component
     }
 
     /// The whole path.
