@@ -130,7 +130,8 @@ impl Directory {
         let end = self.leaves.get(at + 1).map_or(1 << 32, |next| u64::from(next.from));
         let middle = (u64::from(leaf.from) + end) / 2;
         self.leaves[at].used = leaf.used / 2;
-        let new = Leaf { from: middle as u32, used: leaf.used - leaf.used / 2, block: self.n_blocks };
+        let new =
+            Leaf { from: middle as u32, used: leaf.used - leaf.used / 2, block: self.n_blocks };
         self.leaves.insert(at + 1, new);
         self.n_blocks += 1;
         if self.leaves.len() > ROOT_ENTRIES && self.leaves.len() % NODE_ENTRIES == 1 {

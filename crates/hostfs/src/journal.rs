@@ -344,7 +344,8 @@ impl Journal {
         let mut homes = vec![];
         let mut wanted = None;
         for block in &oldest.blocks {
-            let Some(buffer) = self.buffers.get(block).filter(|b| b.checkpoint == oldest.tid) else {
+            let Some(buffer) = self.buffers.get(block).filter(|b| b.checkpoint == oldest.tid)
+            else {
                 continue;
             };
             let tid_of = |t: &Option<Transaction>| t.as_ref().map(|t| t.tid);

@@ -5,14 +5,25 @@
 //! are interned in [`Paths`].
 
 mod application;
-mod call;
 mod cache;
+mod call;
+mod config;
+mod costs;
 mod directory;
+mod error;
 mod extents;
+mod io;
 mod journal;
 pub mod layout;
 mod paths;
+mod plug;
+mod ram;
 
 pub use application::{Action, Application, OpId, Outcome};
 pub use call::{Call, Fd, OpenFlags};
+pub use config::{Atime, COLD_EXTENSIONS, DataMode, Discard, FsConfig, HintAxes, JournalPlace};
+pub use costs::HostCosts;
+pub use error::{ConfigError, HostError};
+pub use io::{Io, IoClass, IoOp};
 pub use paths::{PathId, Paths};
+pub use ram::{RamDisk, RamSpeed};
