@@ -31,7 +31,7 @@ fn entry_bytes(name_len: usize) -> u32 {
 }
 
 /// A number that spreads names evenly over `u32` (the finaliser of splitmix64).
-fn hash(component: u32) -> u32 {
+pub(crate) fn hash(component: u32) -> u32 {
     let mut z = u64::from(component).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -202,6 +202,7 @@ impl ExtentMap {
     }
 
     /// Allocated blocks.
+    #[cfg(test)]
     pub(crate) fn n_blocks(&self) -> u64 {
         self.all.iter().map(|e| u64::from(e.len)).sum()
     }

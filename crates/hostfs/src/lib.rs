@@ -4,26 +4,39 @@
 //! An [`Application`] is a set of threads that make file-system calls ([`Call`]); paths
 //! are interned in [`Paths`].
 
+pub mod alloc;
 mod application;
 mod cache;
 mod call;
 mod config;
 mod costs;
+mod data;
 mod directory;
 mod error;
 mod extents;
+mod files;
+mod fs;
+mod host;
+mod inode;
+pub mod inodes;
 mod io;
 mod journal;
 pub mod layout;
 mod paths;
 mod plug;
 mod ram;
+mod report;
+mod script;
 
 pub use application::{Action, Application, OpId, Outcome};
 pub use call::{Call, Fd, OpenFlags};
 pub use config::{Atime, COLD_EXTENSIONS, DataMode, Discard, FsConfig, HintAxes, JournalPlace};
 pub use costs::HostCosts;
 pub use error::{ConfigError, HostError};
+pub use extents::Extent;
+pub use host::{Host, OpDone};
 pub use io::{Io, IoClass, IoOp};
 pub use paths::{PathId, Paths};
 pub use ram::{RamDisk, RamSpeed};
+pub use report::{ClassCounts, Counts};
+pub use script::Script;

@@ -89,19 +89,21 @@ pub(crate) struct Plug {
 }
 
 impl Plug {
-    /// Adds a bio: merges it with the request before, or makes requests of it.
-    pub(crate) fn add(&mut self, bio: Bio, rules: &PlugRules, costs: &HostCosts) {
+    /// Adds a bio: merges it with the request before, or makes requests of it; how many
+    /// new ones.
+    pub(crate) fn add(&mut self, bio: Bio, rules: &PlugRules, costs: &HostCosts) -> u32 {
         if bio.op == IoOp::Flush {
             self.flush(costs);
             self.push(bio, costs);
             self.flush(costs);
-            return;
+            return 1;
         }
         self.held_cpu_ns += costs.bio_ns + u64::from(bio.len) * costs.bio_page_ns;
         if bio.op == IoOp::Discard {
             self.push(bio, costs);
-            return;
+            return 1;
         }
+        let mut n_new = 0;
         let mut rest = bio;
         if self.n_held > 0 {
             let last = &mut self.queue.back_mut().expect("a held request is queued").bio;
@@ -119,9 +121,16 @@ impl Plug {
                 self.flush(costs);
             }
             self.push(Bio { len, ..rest }, costs);
+            n_new += 1;
             rest.start.0 += len;
             rest.len -= len;
         }
+        n_new
+    }
+
+    /// CPU time that the next request costs on top.
+    pub(crate) fn spend(&mut self, ns: u64) {
+        self.held_cpu_ns += ns;
     }
 
     fn push(&mut self, bio: Bio, costs: &HostCosts) {
@@ -156,11 +165,6 @@ impl Plug {
     pub(crate) fn pop(&mut self) -> Option<Queued> {
         self.queue.pop_front()
     }
-
-    /// Whether nothing is on its way.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
 }
 
 fn continues(last: &Bio, next: &Bio) -> bool {
@@ -191,8 +195,9 @@ mod tests {
     fn requests(bios: &[Bio]) -> Vec<(u32, u32, u64)> {
         let costs = HostCosts { bio_ns: 1, request_ns: 100, command_ns: 10_000, ..HostCosts::NONE };
         let mut plug = Plug::default();
-        bios.iter().for_each(|b| plug.add(*b, &RULES, &costs));
+        let n_new: u32 = bios.iter().map(|b| plug.add(*b, &RULES, &costs)).sum();
         plug.flush(&costs);
+        assert_eq!(plug.queue.len(), n_new as usize);
         std::iter::from_fn(|| plug.pop()).map(|q| (q.bio.start.0, q.bio.len, q.cpu_ns)).collect()
     }
 

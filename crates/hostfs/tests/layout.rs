@@ -1,6 +1,8 @@
 //! The layout is that of the real `mkfs.ext4`, to the block. The images are sparse files;
 //! no root is needed.
 
+#![allow(clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

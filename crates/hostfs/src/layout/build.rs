@@ -240,7 +240,7 @@ fn place_journal(
         JournalSize::MiB(mib) => {
             let blocks = u64::from(mib) << 8;
             if !JOURNAL_BLOCKS.contains(&blocks) || blocks > n_free / 2 {
-                return Err(LayoutError::Journal { mib, most_mib: n_free / 2 >> 8 });
+                return Err(LayoutError::Journal { mib, most_mib: n_free / 2 / 256 });
             }
             blocks as u32
         }

@@ -1,0 +1,381 @@
+//! Data of files: from a write to dirty pages, and from dirty pages to bios.
+
+use std::ops::Range;
+
+use flashwise_hint::{DataClass, Handle, Lba, Relation};
+
+use crate::application::Outcome;
+use crate::config::{Atime, DataMode};
+use crate::files::MAX_SIZE;
+use crate::fs::{FileSystem, MapFor};
+use crate::inode::PAGE;
+use crate::io::{IoClass, IoOp};
+use crate::layout::FsBlock;
+use crate::plug::{Bio, Target};
+
+/// Most blocks allocated at once by write-back. Source: fs/ext4/inode.c,
+/// `MAX_WRITEPAGES_EXTENT_LEN`.
+const WRITE_BACK_MAX: u32 = 2048;
+
+/// Sectors of a block.
+pub(crate) const SECTORS: u64 = PAGE / 512;
+
+/// A day \[ns\].
+const DAY_NS: u64 = 86_400_000_000_000;
+
+/// The pages that hold so many bytes.
+pub(crate) fn pages_of(offset: u64, len: u64) -> Range<u32> {
+    (offset / PAGE) as u32..(offset + len).div_ceil(PAGE) as u32
+}
+
+impl FileSystem {
+    /// Whether the bytes can be in a file at all.
+    pub(crate) fn check_range(offset: u64, len: u64) -> Result<u64, Outcome> {
+        offset.checked_add(len).filter(|end| *end <= MAX_SIZE).ok_or(Outcome::Invalid)
+    }
+
+    /// Pages a write covers in part and whose old contents are on the device only: they
+    /// have to be read first.
+    pub(crate) fn read_first(&mut self, i: u32, offset: u64, len: u64) -> Vec<u32> {
+        let pages = pages_of(offset, len);
+        let end = offset + len;
+        let inode = &self.inodes[i as usize];
+        let is_whole = |page: u32| {
+            let (from, to) = (u64::from(page) * PAGE, u64::from(page + 1) * PAGE);
+            offset <= from && (end >= to || end >= inode.size)
+        };
+        let mut edges = vec![];
+        for page in [pages.start, pages.end - 1] {
+            let written = inode.extents.find(page).is_some_and(|e| !e.unwritten);
+            if !is_whole(page) && written && u64::from(page) * PAGE < inode.size {
+                edges.push(page);
+            }
+        }
+        edges.dedup();
+        let mut file = std::mem::take(&mut self.inodes[i as usize].pages);
+        edges.retain(|page| !self.cache.run(&mut file, *page, page + 1).0);
+        self.inodes[i as usize].pages = file;
+        edges
+    }
+
+    /// A buffered write: pages become dirty, room is set aside or taken.
+    pub(crate) fn write(&mut self, i: u32, offset: u64, len: u64, cpu: u32) -> Result<(), Outcome> {
+        let end = Self::check_range(offset, len)?;
+        let pages = pages_of(offset, len);
+        let delays = self.cfg.delays_allocation();
+        if !delays && self.inodes[i as usize].size < end {
+            // Without delay ext4 allocates before it counts the new size.
+            self.allocate_now(i, &pages, cpu)?;
+        }
+        let mut page = pages.start;
+        while page < pages.end {
+            let extents = &self.inodes[i as usize].extents;
+            match extents.find(page) {
+                Some(e) => {
+                    let to = page + e.len.min(pages.end - page);
+                    self.mark_dirty(i, page..to, e.unwritten);
+                    page = to;
+                }
+                None if delays => {
+                    let to = extents.next_mapped(page).unwrap_or(u32::MAX).min(pages.end);
+                    let n = to - page - self.n_dirty_in(i, page..to);
+                    self.alloc.reserve(n).map_err(|_| Outcome::NoSpace)?;
+                    self.inodes[i as usize].n_reserved += n;
+                    self.mark_dirty(i, page..to, true);
+                    page = to;
+                }
+                None => self.allocate_now(i, &(page..pages.end), cpu)?,
+            }
+        }
+        self.log_data(i, pages);
+        let inode = &mut self.inodes[i as usize];
+        if end > inode.size {
+            inode.size = end;
+            if !delays {
+                self.touch_inode(i, true);
+            }
+        }
+        self.stamp(i);
+        Ok(())
+    }
+
+    /// Blocks for all holes of `pages`, one by one, as a write without delay asks for them.
+    fn allocate_now(&mut self, i: u32, pages: &Range<u32>, cpu: u32) -> Result<(), Outcome> {
+        let mut page = pages.start;
+        while page < pages.end {
+            if let Some(e) = self.inodes[i as usize].extents.find(page) {
+                page += e.len;
+                continue;
+            }
+            self.map(i, page, 1, MapFor::Write, cpu).map_err(|_| Outcome::NoSpace)?;
+            self.mark_dirty(i, page..page + 1, true);
+            page += 1;
+        }
+        Ok(())
+    }
+
+    fn n_dirty_in(&mut self, i: u32, range: Range<u32>) -> u32 {
+        let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
+        let (mut n, mut at) = (0, range.start);
+        while let Some(run) = self.cache.next_dirty(&mut pages, at..range.end, u32::MAX) {
+            n += run.len() as u32;
+            at = run.end;
+        }
+        self.inodes[i as usize].pages = pages;
+        n
+    }
+
+    /// Pages are dirty from now on.
+    pub(crate) fn mark_dirty(&mut self, i: u32, range: Range<u32>, fresh: bool) {
+        let inode = &mut self.inodes[i as usize];
+        self.cache.dirty(&mut inode.pages, i, range, fresh);
+        if inode.dirty_since_ns.is_none() {
+            inode.dirty_since_ns = Some(self.now_ns);
+            self.dirty_files.push_back((self.now_ns, i));
+        }
+    }
+
+    /// With `data=journal`: the blocks of pages go into the transaction.
+    pub(crate) fn log_data(&mut self, i: u32, pages: Range<u32>) {
+        if self.cfg.data != DataMode::Journal {
+            return;
+        }
+        let Some(journal) = &mut self.journal else { return };
+        let mut tid = 0;
+        for page in pages {
+            let found = self.inodes[i as usize].extents.find(page);
+            let block = found.expect("data that is logged has its block").start;
+            tid = journal.add(block, Some((i, page)), self.now_ns);
+        }
+        let inode = &mut self.inodes[i as usize];
+        (inode.sync_tid, inode.datasync_tid) = (tid, tid);
+    }
+
+    /// The time of a read is noted, if it has to be.
+    pub(crate) fn note_read(&mut self, i: u32) {
+        let inode = &mut self.inodes[i as usize];
+        let due = match self.cfg.atime {
+            Atime::Off => false,
+            Atime::Strict => {
+                self.now_ns / crate::fs::TICK_NS != inode.atime_ns / crate::fs::TICK_NS
+            }
+            Atime::Relatime => {
+                inode.atime_ns <= inode.mtime_ns || self.now_ns > inode.atime_ns + DAY_NS
+            }
+        };
+        if due {
+            inode.atime_ns = self.now_ns.max(1);
+            self.touch_inode(i, false);
+        }
+    }
+
+    /// What is said about a write that starts at `page`.
+    fn write_hint(&self, i: u32, page: u32, fresh: bool) -> flashwise_hint::WriteHint {
+        let inode = &self.inodes[i as usize];
+        let mut hint = self.hint(inode.class, inode.handle);
+        if self.cfg.hints.relation {
+            let before = page.checked_sub(1).and_then(|before| inode.extents.find(before));
+            hint.relation = match before {
+                _ if !fresh => Relation::Overwrite,
+                Some(e) if !e.unwritten => {
+                    Relation::Append { prev: Lba(u64::from(e.start.0) * SECTORS) }
+                }
+                _ => Relation::None,
+            };
+        }
+        hint
+    }
+
+    /// Sends dirty pages of `range` on their way, at most `n_max`; how many. Delayed blocks
+    /// are allocated. With `data=journal` pages of a transaction that is not committed
+    /// stay.
+    pub(crate) fn write_back(
+        &mut self,
+        i: u32,
+        range: Range<u32>,
+        n_max: u32,
+        cpu: u32,
+        mut add: impl FnMut(Bio),
+    ) -> u32 {
+        let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
+        let (mut at, mut n) = (range.start, 0);
+        while n < n_max {
+            let Some(run) = self.cache.next_dirty(&mut pages, at..range.end, n_max - n) else {
+                break;
+            };
+            at = run.start;
+            while at < run.end {
+                let fresh = self.cache.is_fresh(&mut pages, at);
+                let extent = match self.block_for(i, at..run.end, cpu) {
+                    Some(extent) => extent,
+                    // No room though it was set aside: a block of the extent tree is
+                    // lacking. The pages stay dirty.
+                    None => break,
+                };
+                if self.is_pinned(extent.0, extent.1) {
+                    at += extent.1;
+                    continue;
+                }
+                add(Bio {
+                    op: IoOp::Write,
+                    target: Target::Main,
+                    start: extent.0,
+                    len: extent.1,
+                    fua: false,
+                    class: IoClass::Data,
+                    hint: self.write_hint(i, at, fresh),
+                    file: i,
+                });
+                self.cache.clean(&mut pages, at..at + extent.1);
+                self.wrote_data(extent.0, extent.1);
+                at += extent.1;
+                n += extent.1;
+            }
+            if at < run.end {
+                break;
+            }
+        }
+        let inode = &mut self.inodes[i as usize];
+        inode.pages = pages;
+        if inode.pages.n_dirty == 0 {
+            inode.dirty_since_ns = None;
+        }
+        n
+    }
+
+    /// The block of a page and how many of `range` follow side by side; allocated if need
+    /// be.
+    fn block_for(&mut self, i: u32, range: Range<u32>, cpu: u32) -> Option<(FsBlock, u32)> {
+        let n = range.len() as u32;
+        let extents = &self.inodes[i as usize].extents;
+        let Some(extent) = extents.find(range.start) else {
+            let hole = extents.next_mapped(range.start).unwrap_or(u32::MAX) - range.start;
+            let want = hole.min(n).min(WRITE_BACK_MAX);
+            let len = self.map(i, range.start, want, MapFor::WriteBack, cpu).ok()?;
+            let inode = &mut self.inodes[i as usize];
+            inode.n_reserved -= len;
+            let start = inode.extents.find(range.start).expect("it was mapped just now").start;
+            return Some((start, len));
+        };
+        let len = extent.len.min(n);
+        if extent.unwritten {
+            let pages = range.start..range.start + len;
+            self.inodes[i as usize].extents.mark_written(pages);
+            self.touch_tree(i, range.start, cpu).ok()?;
+            self.touch_inode(i, true);
+        }
+        Some((extent.start, len))
+    }
+
+    /// With `data=journal`: whether a block may not go home yet.
+    fn is_pinned(&self, start: FsBlock, len: u32) -> bool {
+        match &self.journal {
+            Some(journal) if self.cfg.data == DataMode::Journal => {
+                (start.0..start.0 + len).any(|block| journal.is_pinned(FsBlock(block)))
+            }
+            _ => false,
+        }
+    }
+
+    fn wrote_data(&mut self, start: FsBlock, len: u32) {
+        if self.cfg.data == DataMode::Journal
+            && let Some(journal) = &mut self.journal
+        {
+            (start.0..start.0 + len).for_each(|block| journal.wrote_home(FsBlock(block)));
+        }
+    }
+
+    /// Bios of a direct write; blocks are allocated at once. Cached pages are dropped.
+    pub(crate) fn write_direct(
+        &mut self,
+        i: u32,
+        offset: u64,
+        len: u64,
+        cpu: u32,
+        mut add: impl FnMut(Bio),
+    ) -> Result<(), Outcome> {
+        let end = Self::check_range(offset, len)?;
+        let pages = pages_of(offset, len);
+        let mut at = pages.start;
+        while at < pages.end {
+            let fresh = match self.inodes[i as usize].extents.find(at) {
+                Some(e) => e.unwritten,
+                None => {
+                    let next = self.inodes[i as usize].extents.next_mapped(at).unwrap_or(u32::MAX);
+                    let hole = next.min(pages.end) - at;
+                    self.map(i, at, hole, MapFor::Write, cpu).map_err(|_| Outcome::NoSpace)?;
+                    true
+                }
+            };
+            let block = self.block_for(i, at..pages.end, cpu).ok_or(Outcome::NoSpace)?;
+            add(Bio {
+                op: IoOp::Write,
+                target: Target::Main,
+                start: block.0,
+                len: block.1,
+                fua: false,
+                class: IoClass::Data,
+                hint: self.write_hint(i, at, fresh),
+                file: i,
+            });
+            at += block.1;
+        }
+        let mut cached = std::mem::take(&mut self.inodes[i as usize].pages);
+        self.cache.forget(&mut cached, pages);
+        let inode = &mut self.inodes[i as usize];
+        inode.pages = cached;
+        if end > inode.size {
+            inode.size = end;
+            self.touch_inode(i, true);
+        }
+        self.stamp(i);
+        Ok(())
+    }
+
+    /// Bios that read `pages` from the device; holes and unwritten blocks need none.
+    pub(crate) fn read_bios(&self, i: u32, pages: Range<u32>, mut add: impl FnMut(Bio)) {
+        let extents = &self.inodes[i as usize].extents;
+        let mut at = pages.start;
+        while at < pages.end {
+            let Some(extent) = extents.find(at) else {
+                at = extents.next_mapped(at).unwrap_or(u32::MAX);
+                continue;
+            };
+            let len = extent.len.min(pages.end - at);
+            if !extent.unwritten {
+                add(Bio {
+                    op: IoOp::Read,
+                    target: Target::Main,
+                    start: extent.start,
+                    len,
+                    fua: false,
+                    class: IoClass::Data,
+                    hint: self.hint(DataClass::Unspecified, Handle(0)),
+                    file: crate::plug::NO_FILE,
+                });
+            }
+            at += len;
+        }
+    }
+
+    /// Pages are in memory now. Others go if there is no room.
+    pub(crate) fn cached(&mut self, i: u32, pages: Range<u32>) {
+        let inode = &mut self.inodes[i as usize];
+        self.cache.fill(&mut inode.pages, i, pages);
+        self.shrink_cache();
+    }
+
+    /// Gives up clean pages if there are too many.
+    pub(crate) fn shrink_cache(&mut self) {
+        if self.cache.is_over() {
+            let (inodes, limit) = (&mut self.inodes, self.cache.limit());
+            self.cache.shrink(limit, |owner, index| inodes[owner as usize].pages.lost(index));
+        }
+    }
+
+    /// Gives up all clean pages (`drop_caches`).
+    pub(crate) fn drop_cache(&mut self) {
+        let inodes = &mut self.inodes;
+        self.cache.shrink(0, |owner, index| inodes[owner as usize].pages.lost(index));
+    }
+}

@@ -1,0 +1,571 @@
+//! Calls of the application's threads: what each costs, waits for and changes.
+
+use super::read::{Read, ReadStage};
+use super::sync::Sync;
+use super::{Actor, Flow, Host, OpDone, OpOpen, Phase, Task};
+use crate::application::{Action, Application, OpId, Outcome};
+use crate::call::{Call, Fd, OpenFlags};
+use crate::data::pages_of;
+use crate::error::HostError;
+use crate::fs::{FileSystem, TICK_NS};
+use crate::inode::PAGE;
+use crate::layout::FsBlock;
+
+/// Pages of a write that are handled at once, after which others have their turn \[pages\]:
+/// 1 MiB, assumed.
+const WRITE_STEP: u64 = 256;
+
+/// Times a call that finds no space waits for a commit to give some back. Source:
+/// fs/ext4/balloc.c, `ext4_should_retry_alloc`.
+const SPACE_TRIES: u8 = 3;
+
+/// A call under way.
+#[derive(Clone, Debug)]
+pub(super) struct CallState {
+    call: Call,
+    op: OpId,
+    ends_op: bool,
+    stage: Stage,
+    n_tries: u8,
+    start_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The way into the kernel.
+    Enter,
+    /// Do it.
+    Run,
+    /// Reading.
+    Read(Read),
+    /// Writing: the next byte, and the one after the last.
+    Write { start: u64, at: u64, end: u64 },
+    /// A direct write is on its way.
+    Direct { n: u64 },
+    /// Written; what a durable write still needs, and how much was written.
+    Durable { sync: Sync, n: u64 },
+    /// A sync is all it does.
+    Sync(Sync),
+    /// It is done but for requests that are on their way.
+    Sent(Outcome),
+}
+
+impl<A: Application> Host<A> {
+    /// What a thread does next.
+    pub(super) fn step_thread(&mut self, a: u32) -> Flow {
+        if self.phase != Phase::Running {
+            return self.step_preparation(a);
+        }
+        let now_ns = self.now_ns - self.epoch_ns;
+        loop {
+            let Task::Thread(state) = &mut self.actors[a as usize].task else { unreachable!() };
+            if state.has_ended {
+                return Flow::Block;
+            }
+            if state.is_parked {
+                if state.n_wakes == 0 {
+                    return Flow::Block;
+                }
+                state.n_wakes -= 1;
+                state.is_parked = false;
+            }
+            if state.is_joining {
+                if state.n_spawned > 0 {
+                    return Flow::Block;
+                }
+                state.is_joining = false;
+            }
+            match self.app.next(a, now_ns) {
+                Action::Call { call, op, ends_op } => return self.begin_call(a, call, op, ends_op),
+                Action::Spawn { call, op } => self.spawn(a, call, op),
+                Action::Join => self.thread_state(a).is_joining = true,
+                Action::Compute { ns } => return Flow::Cpu(ns.max(1)),
+                Action::SleepUntil { at_ns } => {
+                    // Never in no time: a thread that waits for something looks again later.
+                    return Flow::Until((self.epoch_ns + at_ns).max(self.now_ns + 1));
+                }
+                Action::Park => self.thread_state(a).is_parked = true,
+                Action::Wake { thread } => {
+                    if thread < self.n_threads {
+                        self.thread_state(thread).n_wakes += 1;
+                        let at_ns = self.now_ns + self.fs.cfg.costs.wake_ns;
+                        if thread != a && self.thread_state(thread).is_parked {
+                            self.wake(thread, at_ns);
+                        }
+                    }
+                }
+                Action::End => self.thread_ended(a),
+            }
+        }
+    }
+
+    fn thread_state(&mut self, a: u32) -> &mut super::ThreadState {
+        match &mut self.actors[a as usize].task {
+            Task::Thread(state) => state,
+            _ => unreachable!("threads come first"),
+        }
+    }
+
+    fn thread_ended(&mut self, a: u32) {
+        self.thread_state(a).has_ended = true;
+        self.n_live -= 1;
+        if self.n_live == 0 {
+            self.phase = Phase::Ended;
+        }
+    }
+
+    /// One call after another makes the files; then everything goes home.
+    fn step_preparation(&mut self, a: u32) -> Flow {
+        if self.phase == Phase::Preparing {
+            if let Some(call) = self.app.prepare() {
+                return self.begin_call(a, call, OpId(0), true);
+            }
+            self.phase = Phase::Settling;
+            return self.begin_call(a, Call::Sync, OpId(0), true);
+        }
+        self.fs.drop_cache();
+        self.phase = Phase::Running;
+        self.epoch_ns = self.now_ns;
+        self.counts_before = self.counts;
+        for thread in 0..self.n_threads {
+            if thread != a {
+                self.wake(thread, self.now_ns);
+            }
+        }
+        Flow::Cpu(0)
+    }
+
+    fn begin_call(&mut self, a: u32, call: Call, op: OpId, ends_op: bool) -> Flow {
+        if self.phase == Phase::Running && (a as usize) < self.open_ops.len() {
+            self.open_ops[a as usize].start_ns.get_or_insert(self.now_ns);
+        }
+        let start_ns = self.now_ns;
+        let stage = Stage::Enter;
+        self.actors[a as usize].call =
+            Some(CallState { call, op, ends_op, stage, n_tries: 0, start_ns });
+        Flow::Cpu(0)
+    }
+
+    fn spawn(&mut self, a: u32, call: Call, op: OpId) {
+        self.thread_state(a).n_spawned += 1;
+        let free = self.actors.iter().position(|actor| matches!(actor.task, Task::Free));
+        let at = match free {
+            Some(at) => at,
+            None => {
+                self.actors.push(Actor::new(Task::Free));
+                self.actors.len() - 1
+            }
+        };
+        self.actors[at].task = Task::Spawned { thread: a };
+        self.begin_call(at as u32, call, op, true);
+        self.wake(at as u32, self.now_ns);
+    }
+
+    /// A call is over: the application is told. Whether the thread goes on at once.
+    pub(super) fn call_ended(&mut self, a: u32, outcome: Outcome) -> bool {
+        let call = self.actors[a as usize].call.take().expect("a call is under way");
+        let (bytes, failed) = match outcome {
+            Outcome::Done(n) => (n, false),
+            _ => (0, true),
+        };
+        if let Task::Spawned { thread } = self.actors[a as usize].task {
+            self.op_done(OpDone {
+                op: call.op,
+                thread,
+                start_ns: call.start_ns,
+                end_ns: self.now_ns,
+                bytes,
+                failed,
+            });
+            self.actors[a as usize].task = Task::Free;
+            let state = self.thread_state(thread);
+            state.n_spawned -= 1;
+            if state.n_spawned == 0 && state.is_joining {
+                self.wake(thread, self.now_ns + self.fs.cfg.costs.wake_ns);
+            }
+            return false;
+        }
+        if self.phase != Phase::Running {
+            if failed {
+                self.failure = Some(HostError::Prepare {
+                    call: self.describe(&call.call),
+                    outcome: format!("{outcome:?}"),
+                });
+                self.phase = Phase::Ended;
+                return false;
+            }
+            return true;
+        }
+        let open = &mut self.open_ops[a as usize];
+        open.bytes += bytes;
+        open.failed |= failed;
+        if call.ends_op {
+            let OpOpen { start_ns, bytes, failed } = std::mem::take(open);
+            let start_ns = start_ns.unwrap_or(call.start_ns);
+            let (op, end_ns) = (call.op, self.now_ns);
+            self.op_done(OpDone { op, thread: a, start_ns, end_ns, bytes, failed });
+        }
+        self.app.finished(a, outcome, self.now_ns - self.epoch_ns);
+        true
+    }
+
+    fn op_done(&mut self, done: OpDone) {
+        self.ops.push(done);
+    }
+
+    /// A call in words, for messages.
+    fn describe(&self, call: &Call) -> String {
+        let path = match call {
+            Call::Mkdir { path } | Call::Rmdir { path } | Call::Open { path, .. } => Some(*path),
+            Call::Unlink { path } | Call::Stat { path } => Some(*path),
+            _ => None,
+        };
+        match path {
+            Some(path) => {
+                let text = format!("{call:?}");
+                let verb = text.split([' ', '{']).next().unwrap_or("call").to_lowercase();
+                format!("{verb} {}", self.app.paths().path(path))
+            }
+            None => format!("{call:?}"),
+        }
+    }
+
+    pub(super) fn step_call(&mut self, a: u32) -> Flow {
+        let state = self.actors[a as usize].call.as_ref().expect("a call is under way");
+        let (call, mut stage) = (state.call, state.stage);
+        let flow = match &mut stage {
+            Stage::Enter => {
+                let ns = self.entry_ns(&call);
+                stage = Stage::Run;
+                Flow::Cpu(ns)
+            }
+            Stage::Run => {
+                let (next, flow) = self.run_call(a, &call);
+                stage = next;
+                flow
+            }
+            Stage::Read(read) => self.step_read(a, read),
+            Stage::Write { start, at, end } => {
+                let (start, at, end) = (*start, *at, *end);
+                let (next, flow) = self.step_write(a, &call, start, at, end);
+                stage = next;
+                flow
+            }
+            Stage::Direct { n } => {
+                let n = *n;
+                self.after_write(&call, n, &mut stage)
+            }
+            Stage::Durable { sync, n } => match self.step_sync(a, sync) {
+                Some(flow) => flow,
+                None => Flow::Done(Outcome::Done(*n)),
+            },
+            Stage::Sync(sync) => {
+                let (next, flow) = self.step_sync_call(a, *sync);
+                *sync = next;
+                flow
+            }
+            Stage::Sent(outcome) => Flow::Done(*outcome),
+        };
+        self.fs.shrink_cache();
+        self.discard_freed();
+        if flow == Flow::Done(Outcome::NoSpace)
+            && let Some(flow) = self.retry_for_space(a)
+        {
+            return flow;
+        }
+        if let Some(state) = &mut self.actors[a as usize].call {
+            state.stage = stage;
+        }
+        flow
+    }
+
+    /// Space that was freed comes back when its transaction commits: a call that finds none
+    /// waits for that and tries again.
+    fn retry_for_space(&mut self, a: u32) -> Option<Flow> {
+        let tid = {
+            let journal = self.fs.journal.as_ref()?;
+            let freeing = |t: &&crate::journal::Transaction| !t.freed.is_empty();
+            let running = journal.running.as_ref().filter(freeing);
+            running.or(journal.committing.as_ref().filter(freeing))?.tid
+        };
+        let state = self.actors[a as usize].call.as_mut()?;
+        if state.n_tries >= SPACE_TRIES {
+            return None;
+        }
+        state.n_tries += 1;
+        Some(self.wait_commit(a, tid))
+    }
+
+    /// CPU time of a call but for what depends on its length \[ns\].
+    fn entry_ns(&self, call: &Call) -> u64 {
+        let c = &self.fs.cfg.costs;
+        c.syscall_ns
+            + match call {
+                Call::Open { flags, .. } if flags.create => c.path_ns + c.namespace_ns,
+                Call::Open { .. } | Call::Stat { .. } => c.path_ns,
+                Call::OpenTemporary { .. } | Call::LinkFd { .. } => c.path_ns + c.namespace_ns,
+                Call::Mkdir { .. } | Call::Rmdir { .. } | Call::Unlink { .. } => {
+                    c.path_ns + c.namespace_ns
+                }
+                Call::Rename { .. } | Call::Link { .. } => 2 * c.path_ns + c.namespace_ns,
+                Call::Truncate { .. } | Call::Fallocate { .. } | Call::PunchHole { .. } => {
+                    c.namespace_ns
+                }
+                _ => 0,
+            }
+    }
+
+    /// Blocks that a change of names in the directory of `path` touches first.
+    fn name_blocks(&mut self, path: crate::PathId) -> Vec<FsBlock> {
+        let paths = self.app.paths();
+        let Ok(dir) = self.fs.resolve(paths, paths.parent(path)) else { return vec![] };
+        let inode = &self.fs.inodes[dir as usize];
+        let group = self.fs.layout.group_of_inode(inode.ino);
+        vec![inode.table_block, self.fs.layout.inode_bitmap(group)]
+    }
+
+    fn inode_blocks(&self, fd: Fd) -> Vec<FsBlock> {
+        match self.fs.file(fd) {
+            Ok(file) => vec![self.fs.inodes[file.inode as usize].table_block],
+            Err(_) => vec![],
+        }
+    }
+
+    /// What the call has to wait for before it may change anything.
+    fn admit_call(&mut self, a: u32, call: &Call) -> Option<Flow> {
+        let blocks = match *call {
+            Call::Open { path, flags, .. } if flags.create => self.name_blocks(path),
+            Call::Mkdir { path } | Call::Rmdir { path } | Call::Unlink { path } => {
+                self.name_blocks(path)
+            }
+            Call::Rename { from, to } => {
+                let mut blocks = self.name_blocks(from);
+                blocks.extend(self.name_blocks(to));
+                blocks
+            }
+            Call::Link { to, .. } | Call::LinkFd { to, .. } => self.name_blocks(to),
+            Call::OpenTemporary { .. } => vec![],
+            Call::Truncate { fd, .. } | Call::Fallocate { fd, .. } | Call::PunchHole { fd, .. } => {
+                self.inode_blocks(fd)
+            }
+            _ => return None,
+        };
+        self.admit(a, &blocks, 32)
+    }
+
+    fn run_call(&mut self, a: u32, call: &Call) -> (Stage, Flow) {
+        if let Some(flow) = self.admit_call(a, call) {
+            return (Stage::Run, flow);
+        }
+        let n_before = self.n_logged();
+        let done = self.apply(a, call);
+        // Each block that went into the transaction took its time.
+        let ns = (self.n_logged() - n_before) * self.fs.cfg.costs.journal_block_ns;
+        match done {
+            Ok(Next::Done(n)) => (Stage::Sent(Outcome::Done(n)), Flow::Cpu(ns)),
+            Ok(Next::Wait(n)) => (Stage::Sent(Outcome::Done(n)), Flow::Io),
+            Ok(Next::Stage(stage)) => (stage, Flow::Cpu(ns)),
+            Err(outcome) => (Stage::Run, Flow::Done(outcome)),
+        }
+    }
+
+    fn n_logged(&self) -> u64 {
+        let running = self.fs.journal.as_ref().and_then(|j| j.running.as_ref());
+        running.map_or(0, |t| u64::from(t.n_blocks()))
+    }
+
+    fn apply(&mut self, a: u32, call: &Call) -> Result<Next, Outcome> {
+        let paths = self.app.paths();
+        let fs = &mut self.fs;
+        match *call {
+            Call::Mkdir { path } => fs.mkdir(paths, path, a)?,
+            Call::Rmdir { path } => fs.rmdir(paths, path)?,
+            Call::Open { path, fd, flags } => fs.open(paths, path, fd, flags, a)?,
+            Call::OpenTemporary { dir, fd, flags } => fs.open_temporary(paths, dir, fd, flags)?,
+            Call::Close { fd } => {
+                let replaces = fs.close(fd)?;
+                self.write_soon(a, replaces);
+            }
+            Call::Unlink { path } => fs.unlink(paths, path)?,
+            Call::Rename { from, to } => {
+                let replaces = fs.rename(paths, from, to, a)?;
+                self.write_soon(a, replaces);
+            }
+            Call::Link { from, to } => {
+                let i = fs.resolve(paths, from)?;
+                fs.link(paths, i, to, a)?;
+            }
+            Call::LinkFd { fd, to } => {
+                let i = fs.file(fd)?.inode;
+                fs.link(paths, i, to, a)?;
+            }
+            Call::Stat { path } => {
+                let i = fs.resolve(paths, path)?;
+                return Ok(Next::Done(fs.inodes[i as usize].size));
+            }
+            Call::Truncate { fd, size } => {
+                FileSystem::check_range(size, 0)?;
+                let i = fs.file(fd)?.inode;
+                fs.truncate(i, size);
+            }
+            Call::Fallocate { fd, offset, len, keep_size } => {
+                let i = fs.file(fd)?.inode;
+                fs.fallocate(i, offset, len, keep_size, a)?;
+            }
+            Call::PunchHole { fd, offset, len } => {
+                let i = fs.file(fd)?.inode;
+                fs.punch(i, offset, len)?;
+            }
+            Call::Read { fd, offset, len } => {
+                fs.file(fd)?;
+                let end = FileSystem::check_range(offset, len)?;
+                let read = Read { fd, offset, end, at: offset, stage: ReadStage::Begin };
+                return Ok(Next::Stage(Stage::Read(read)));
+            }
+            Call::Write { fd, offset, len } => return self.begin_write(fd, Some(offset), len),
+            Call::Append { fd, len } => return self.begin_write(fd, None, len),
+            Call::Fsync { fd } | Call::Fdatasync { fd } => {
+                let i = fs.file(fd)?.inode;
+                let data_only = matches!(call, Call::Fdatasync { .. });
+                return Ok(Next::Stage(Stage::Sync(Sync::of(Some(i), data_only))));
+            }
+            Call::Sync => return Ok(Next::Stage(Stage::Sync(Sync::of(None, false)))),
+            Call::Trim => {
+                let free = self.fs.untrimmed();
+                self.discards.extend(free);
+                self.send_discards(a);
+                return Ok(Next::Wait(0));
+            }
+        }
+        Ok(Next::Done(0))
+    }
+
+    /// Data that replaces other data goes home at once, without waiting (`auto_da_alloc`).
+    fn write_soon(&mut self, a: u32, file: Option<u32>) {
+        let Some(i) = file else { return };
+        let mut bios = vec![];
+        self.fs.write_back(i, 0..u32::MAX, u32::MAX, a, |bio| bios.push(bio));
+        self.add_all(a, &bios);
+    }
+
+    // ---- writing ----
+
+    fn begin_write(&mut self, fd: Fd, offset: Option<u64>, len: u64) -> Result<Next, Outcome> {
+        let i = self.fs.file(fd)?.inode;
+        let start = offset.unwrap_or(self.fs.inodes[i as usize].size);
+        let end = FileSystem::check_range(start, len)?;
+        if len == 0 {
+            return Ok(Next::Done(0));
+        }
+        Ok(Next::Stage(Stage::Write { start, at: start, end }))
+    }
+
+    fn step_write(&mut self, a: u32, call: &Call, start: u64, at: u64, end: u64) -> (Stage, Flow) {
+        let same = Stage::Write { start, at, end };
+        let (i, flags) = match self.written_file(call) {
+            Ok(found) => found,
+            Err(outcome) => return (same, Flow::Done(outcome)),
+        };
+        let direct = flags.direct && !self.logs_data();
+        if direct {
+            return self.write_direct(a, i, start, end);
+        }
+        if at < end {
+            if self.balance() {
+                return (same, self.throttle());
+            }
+            let step_end = ((at / PAGE + WRITE_STEP) * PAGE).min(end);
+            return match self.write_step(a, i, at, step_end - at) {
+                Ok(flow) => (Stage::Write { start, at: step_end, end }, flow),
+                Err(Flow::Done(Outcome::NoSpace)) if at > start => {
+                    // What was written before counts, as a short write.
+                    (same, Flow::Done(Outcome::Done(at - start)))
+                }
+                Err(flow) => (same, flow),
+            };
+        }
+        let mut stage = same;
+        let flow = self.after_write(call, end - start, &mut stage);
+        (stage, flow)
+    }
+
+    fn written_file(&self, call: &Call) -> Result<(u32, OpenFlags), Outcome> {
+        let fd = match call {
+            Call::Write { fd, .. } | Call::Append { fd, .. } => *fd,
+            _ => unreachable!("only writes write"),
+        };
+        let file = self.fs.file(fd)?;
+        Ok((file.inode, file.flags))
+    }
+
+    /// Some pages of a buffered write. `Err` with how to go on, if it could not be done.
+    fn write_step(&mut self, a: u32, i: u32, at: u64, len: u64) -> Result<Flow, Flow> {
+        let edges = self.fs.read_first(i, at, len);
+        if !edges.is_empty() {
+            let mut bios = vec![];
+            for page in &edges {
+                self.fs.read_bios(i, *page..page + 1, |bio| bios.push(bio));
+                self.fs.cached(i, *page..page + 1);
+            }
+            self.counts.cache_misses += edges.len() as u64;
+            self.add_all(a, &bios);
+            return Err(Flow::Io);
+        }
+        let n_pages = pages_of(at, len).len() as u64;
+        let inode = &self.fs.inodes[i as usize];
+        let changes = inode.mtime_ns / TICK_NS != self.now_ns / TICK_NS;
+        if changes || !self.fs.cfg.delays_allocation() {
+            let blocks = [inode.table_block];
+            if let Some(flow) = self.admit(a, &blocks, n_pages + 16) {
+                return Err(flow);
+            }
+        }
+        let n_before = self.n_logged();
+        self.fs.write(i, at, len, a).map_err(Flow::Done)?;
+        let costs = &self.fs.cfg.costs;
+        let logged = (self.n_logged().saturating_sub(n_before)) * costs.journal_block_ns;
+        Ok(Flow::Cpu(n_pages * costs.page_ns + logged))
+    }
+
+    fn write_direct(&mut self, a: u32, i: u32, start: u64, end: u64) -> (Stage, Flow) {
+        let same = Stage::Write { start, at: start, end };
+        let inode = &self.fs.inodes[i as usize];
+        let blocks = [inode.table_block];
+        if let Some(flow) = self.admit(a, &blocks, 32) {
+            return (same, flow);
+        }
+        let mut bios = vec![];
+        let done = self.fs.write_direct(i, start, end - start, a, |bio| bios.push(bio));
+        let map_ns = self.fs.cfg.costs.map_ns;
+        for bio in &bios {
+            self.actors[a as usize].plug.spend(map_ns);
+            self.add(a, *bio);
+        }
+        match done {
+            Ok(()) => (Stage::Direct { n: end - start }, Flow::Io),
+            Err(outcome) => (same, Flow::Done(outcome)),
+        }
+    }
+
+    /// All is written: a durable write goes on as a sync.
+    fn after_write(&mut self, call: &Call, n: u64, stage: &mut Stage) -> Flow {
+        match self.written_file(call) {
+            Ok((i, flags)) if flags.dsync => {
+                let sync = Sync::of(Some(i), true);
+                *stage = Stage::Durable { sync, n };
+                Flow::Cpu(0)
+            }
+            _ => Flow::Done(Outcome::Done(n)),
+        }
+    }
+}
+
+/// How a call goes on after its change.
+enum Next {
+    /// It is over.
+    Done(u64),
+    /// It is over when its requests are done.
+    Wait(u64),
+    /// It has more to do.
+    Stage(Stage),
+}

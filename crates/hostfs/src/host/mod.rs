@@ -1,0 +1,542 @@
+//! The host in virtual time: threads, the flusher, the journal's thread and what they
+//! wait for.
+//!
+//! The core loop is [`Host::next_io`]: take the actor that is due first, let it go on until
+//! it has a request for the device, and hand that out at its time; [`Host::completed`] says
+//! when it was done. Since a completion is known as soon as a request was submitted, waiting
+//! is arithmetic and nothing runs at the same time.
+//!
+//! An actor is a small state machine. Its step changes the file system's books at once,
+//! leaves bios in its plug, and says how to go on ([`Flow`]).
+//!
+//! Invariants: requests leave in the order of their times; the same application and the
+//! same completions give the same requests. Cost: a heap operation or two per request and
+//! per call.
+
+mod calls;
+mod commit;
+mod flusher;
+mod read;
+mod sync;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use flashwise_hint::Lba;
+
+use crate::application::{Application, OpId, Outcome};
+use crate::config::FsConfig;
+use crate::data::SECTORS;
+use crate::error::HostError;
+use crate::extents::Extent;
+use crate::fs::FileSystem;
+use crate::io::Io;
+use crate::journal::Tid;
+use crate::layout::FsBlock;
+use crate::plug::{Bio, NO_FILE, Plug, PlugRules, Target};
+use crate::ram::{RamDisk, RamSpeed};
+use crate::report::Counts;
+
+use calls::CallState;
+use commit::CommitStage;
+use flusher::FlusherState;
+
+/// Never.
+const NEVER: u64 = u64::MAX;
+
+/// How an actor goes on after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// After so much CPU time \[ns\].
+    Cpu(u64),
+    /// When everything it submitted is done.
+    Io,
+    /// At a time \[ns\].
+    Until(u64),
+    /// When somebody wakes it.
+    Block,
+    /// The call is over.
+    Done(Outcome),
+}
+
+/// What an actor is for.
+#[derive(Clone, Debug)]
+enum Task {
+    /// A thread of the application.
+    Thread(ThreadState),
+    /// A call that a thread spawned.
+    Spawned { thread: u32 },
+    /// Nothing: a spawned call that is over.
+    Free,
+    /// Write-back.
+    Flusher(FlusherState),
+    /// The journal's thread.
+    Journal(CommitStage),
+    /// Tells the device about free space.
+    Trimmer,
+}
+
+/// What a thread does between calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ThreadState {
+    is_parked: bool,
+    is_joining: bool,
+    has_ended: bool,
+    /// Wakes that came before their `Park`.
+    n_wakes: u32,
+    /// Calls it spawned that are not over.
+    n_spawned: u32,
+}
+
+/// A flow of control.
+#[derive(Clone, Debug)]
+struct Actor {
+    task: Task,
+    call: Option<CallState>,
+    plug: Plug,
+    /// Whether it waits for its requests once they are submitted.
+    waits_for_io: bool,
+    /// End of the last of its requests that it has not waited for \[ns\].
+    io_end_ns: u64,
+    /// When it goes on \[ns\]; `NEVER` while it is blocked.
+    wake_ns: u64,
+    /// Log space it makes before it goes on with its call.
+    makes_space: Option<commit::SpaceStage>,
+}
+
+impl Actor {
+    fn new(task: Task) -> Self {
+        Self {
+            task,
+            call: None,
+            plug: Plug::default(),
+            waits_for_io: false,
+            io_end_ns: 0,
+            wake_ns: NEVER,
+            makes_space: None,
+        }
+    }
+}
+
+/// An operation of the application that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpDone {
+    /// Which kind.
+    pub op: OpId,
+    /// By which thread.
+    pub thread: u32,
+    /// When it began \[ns, as [`Io::at_ns`]\].
+    pub start_ns: u64,
+    /// When it ended \[ns\].
+    pub end_ns: u64,
+    /// Bytes it read or wrote.
+    pub bytes: u64,
+    /// A call of it failed.
+    pub failed: bool,
+}
+
+/// An operation under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct OpOpen {
+    start_ns: Option<u64>,
+    bytes: u64,
+    failed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Preparing,
+    Settling,
+    Running,
+    Ended,
+}
+
+/// An application on a file system on a host, in virtual time.
+pub struct Host<A> {
+    app: A,
+    fs: FileSystem,
+    actors: Vec<Actor>,
+    due: BinaryHeap<Reverse<(u64, u32)>>,
+    now_ns: u64,
+    /// Ends of requests at the device, and pages of files they write back.
+    in_flight: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Pages of files on their way to the device.
+    writeback_pages: u64,
+    /// When each core is free \[ns\]; none where threads do not share.
+    cores: Vec<u64>,
+    rules: PlugRules,
+    journal_disk: RamDisk,
+    /// The request that was handed out and is not completed.
+    handed: Option<(u32, Bio)>,
+    phase: Phase,
+    epoch_ns: u64,
+    n_threads: u32,
+    n_live: u32,
+    ops: Vec<OpDone>,
+    open_ops: Vec<OpOpen>,
+    commit_waiters: Vec<(Tid, u32)>,
+    switch_waiters: Vec<u32>,
+    log_waiters: Vec<u32>,
+    space_waiters: Vec<u32>,
+    space_maker: Option<u32>,
+    discards: Vec<(FsBlock, u32)>,
+    failure: Option<HostError>,
+    counts: Counts,
+    counts_before: Counts,
+}
+
+impl<A: Application> Host<A> {
+    /// An application on a new file system of a device of so many bytes.
+    pub fn new(app: A, cfg: &FsConfig, device_bytes: u64) -> Result<Self, HostError> {
+        let fs = FileSystem::new(cfg, device_bytes)?;
+        let n_threads = app.n_threads();
+        let thread = || Actor::new(Task::Thread(ThreadState::default()));
+        let mut actors: Vec<Actor> = (0..n_threads).map(|_| thread()).collect();
+        actors.push(Actor::new(Task::Flusher(FlusherState::default())));
+        actors.push(Actor::new(Task::Journal(CommitStage::Idle)));
+        actors.push(Actor::new(Task::Trimmer));
+        let blocks = |bytes: u32| bytes / 4096;
+        let mut host = Self {
+            app,
+            fs,
+            actors,
+            due: BinaryHeap::new(),
+            now_ns: 0,
+            in_flight: BinaryHeap::new(),
+            writeback_pages: 0,
+            cores: vec![0; cfg.cores as usize],
+            rules: PlugRules {
+                blocks_max: blocks(cfg.request_bytes),
+                n_max: cfg.plug_requests as usize,
+                flush_blocks: blocks(cfg.plug_bytes),
+            },
+            journal_disk: RamDisk::new(RamSpeed::DDR4),
+            handed: None,
+            phase: if n_threads == 0 { Phase::Ended } else { Phase::Preparing },
+            epoch_ns: 0,
+            n_threads,
+            n_live: n_threads,
+            ops: vec![],
+            open_ops: vec![OpOpen::default(); n_threads as usize],
+            commit_waiters: vec![],
+            switch_waiters: vec![],
+            log_waiters: vec![],
+            space_waiters: vec![],
+            space_maker: None,
+            discards: vec![],
+            failure: None,
+            counts: Counts::default(),
+            counts_before: Counts::default(),
+        };
+        if n_threads > 0 {
+            host.wake(0, 0);
+        }
+        if cfg.writeback_ms > 0 {
+            host.wake(host.flusher(), cfg.writeback_ms * 1_000_000);
+        }
+        if let crate::config::Discard::Periodic(s) = cfg.discard {
+            host.wake(host.trimmer(), u64::from(s) * 1_000_000_000);
+        }
+        Ok(host)
+    }
+
+    fn flusher(&self) -> u32 {
+        self.n_threads
+    }
+
+    fn journal_thread(&self) -> u32 {
+        self.n_threads + 1
+    }
+
+    fn trimmer(&self) -> u32 {
+        self.n_threads + 2
+    }
+
+    /// The next request for the device, at its time; `None` at the end. The one before has
+    /// to be [`completed`](Self::completed).
+    pub fn next_io(&mut self) -> Option<Io> {
+        assert!(self.handed.is_none(), "the request before has to be completed first");
+        while self.phase != Phase::Ended {
+            let Reverse((at_ns, a)) = self.due.pop()?;
+            if self.actors[a as usize].wake_ns != at_ns {
+                continue;
+            }
+            self.actors[a as usize].wake_ns = NEVER;
+            debug_assert!(at_ns >= self.now_ns);
+            self.set_now(at_ns);
+            if let Some(io) = self.go_on(a) {
+                return Some(io);
+            }
+        }
+        None
+    }
+
+    /// The request that [`next_io`](Self::next_io) gave last is done at `done_ns` \[ns, as
+    /// [`Io::at_ns`]\].
+    pub fn completed(&mut self, done_ns: u64) {
+        let (a, bio) = self.handed.take().expect("a request was handed out");
+        self.note_end(a, &bio, done_ns);
+        // What it does next, it does at this moment.
+        self.wake(a, self.now_ns);
+    }
+
+    /// Runs to the end on a device: `submit` takes a request and says when it is done.
+    pub fn run(&mut self, mut submit: impl FnMut(&Io) -> u64) -> Result<(), HostError> {
+        while let Some(io) = self.next_io() {
+            let done_ns = submit(&io);
+            self.completed(done_ns);
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Why it ended early, if it did.
+    pub fn failure(&self) -> Option<&HostError> {
+        self.failure.as_ref()
+    }
+
+    /// The time it has reached \[ns\].
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// When the threads started: the end of the preparation \[ns\].
+    pub fn start_ns(&self) -> u64 {
+        self.epoch_ns
+    }
+
+    /// Operations that ended since this was last asked.
+    pub fn take_ops(&mut self) -> std::vec::Drain<'_, OpDone> {
+        self.ops.drain(..)
+    }
+
+    /// What was done to the device since the threads started.
+    pub fn counts(&self) -> Counts {
+        self.counts.since(&self.counts_before)
+    }
+
+    /// The application.
+    pub fn application(&self) -> &A {
+        &self.app
+    }
+
+    /// What is modelled.
+    pub fn config(&self) -> &FsConfig {
+        &self.fs.cfg
+    }
+
+    /// Where the file system keeps its structures.
+    pub fn layout(&self) -> &crate::layout::Layout {
+        &self.fs.layout
+    }
+
+    /// Rounds of the journal's ring since the file system was made; `None` without one.
+    pub fn journal_rounds(&self) -> Option<f64> {
+        self.fs.journal.as_ref().map(crate::journal::Journal::rounds)
+    }
+
+    /// Blocks of the journal, its superblock included.
+    pub fn journal_blocks(&self) -> Option<u64> {
+        self.fs.journal.as_ref().map(crate::journal::Journal::n_blocks)
+    }
+
+    /// The extents of a file; `None` where there is none.
+    pub fn extents(&mut self, path: crate::paths::PathId) -> Option<&[Extent]> {
+        let i = self.fs.resolve(self.app.paths(), path).ok()?;
+        Some(self.fs.inodes[i as usize].extents.as_slice())
+    }
+
+    /// Files that have blocks, and the pieces they lie in, as `filefrag` counts them:
+    /// (files, pieces).
+    pub fn fragmentation(&self) -> (u64, u64) {
+        let files = self.fs.inodes.iter().filter(|i| i.dir.is_none() && i.links > 0);
+        let pieces = files.map(|i| u64::from(i.extents.n_fragments())).filter(|n| *n > 0);
+        pieces.fold((0, 0), |(files, all), n| (files + 1, all + n))
+    }
+
+    /// Blocks no file or structure has.
+    pub fn free_blocks(&self) -> u64 {
+        self.fs.alloc.free_blocks()
+    }
+
+    /// Pages in the page cache, and how many of them are dirty.
+    pub fn cached_pages(&self) -> (u64, u64) {
+        (self.fs.cache.n_pages(), self.fs.cache.n_dirty())
+    }
+
+    fn note_end(&mut self, a: u32, bio: &Bio, done_ns: u64) {
+        let pages = if bio.file == NO_FILE { 0 } else { bio.len };
+        if bio.target == Target::Main {
+            self.in_flight.push(Reverse((done_ns, pages)));
+        }
+        let actor = &mut self.actors[a as usize];
+        actor.io_end_ns = actor.io_end_ns.max(done_ns);
+        if bio.file != NO_FILE {
+            let writeback = &mut self.fs.inodes[bio.file as usize].writeback;
+            writeback.end_ns = writeback.end_ns.max(done_ns);
+            if self.fs.write_left(bio.file) {
+                let writeback = &mut self.fs.inodes[bio.file as usize].writeback;
+                let (end_ns, waiters) = (writeback.end_ns, std::mem::take(&mut writeback.waiters));
+                for waiter in waiters {
+                    self.wake(waiter, end_ns);
+                }
+            }
+        }
+    }
+
+    fn set_now(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
+        self.fs.now_ns = now_ns;
+        while let Some(Reverse((done_ns, pages))) = self.in_flight.peek().copied() {
+            if done_ns > now_ns {
+                break;
+            }
+            self.in_flight.pop();
+            self.writeback_pages -= u64::from(pages);
+        }
+    }
+
+    /// An actor goes on at `at_ns`, or earlier if it would have anyway.
+    fn wake(&mut self, a: u32, at_ns: u64) {
+        let actor = &mut self.actors[a as usize];
+        let at_ns = at_ns.max(self.now_ns);
+        if at_ns < actor.wake_ns {
+            actor.wake_ns = at_ns;
+            self.due.push(Reverse((at_ns, a)));
+        }
+    }
+
+    /// When CPU time that is asked for now has been spent.
+    fn cpu(&mut self, ns: u64) -> u64 {
+        let Some(core) = self.cores.iter_mut().min() else { return self.now_ns + ns };
+        *core = (*core).max(self.now_ns) + ns;
+        *core
+    }
+
+    /// Lets an actor go on until it hands out a request or waits.
+    fn go_on(&mut self, a: u32) -> Option<Io> {
+        loop {
+            if let Some(io) = self.submit(a)? {
+                return Some(io);
+            }
+            let actor = &mut self.actors[a as usize];
+            if std::mem::take(&mut actor.waits_for_io) {
+                let end_ns = std::mem::take(&mut actor.io_end_ns);
+                if end_ns > self.now_ns {
+                    self.wake(a, end_ns + self.fs.cfg.costs.wake_ns);
+                    return None;
+                }
+            }
+            let flow = self.step(a);
+            self.arm_journal();
+            let costs = self.fs.cfg.costs;
+            self.actors[a as usize].plug.flush(&costs);
+            match flow {
+                Flow::Cpu(0) => {}
+                Flow::Cpu(ns) => {
+                    let at_ns = self.cpu(ns);
+                    if !self.is_first(at_ns) {
+                        self.wake(a, at_ns);
+                        return None;
+                    }
+                    self.set_now(at_ns);
+                }
+                Flow::Io => self.actors[a as usize].waits_for_io = true,
+                Flow::Until(at_ns) => {
+                    self.wake(a, at_ns);
+                    return None;
+                }
+                Flow::Block => return None,
+                Flow::Done(outcome) => {
+                    if !self.call_ended(a, outcome) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether nobody else is due before `at_ns`.
+    fn is_first(&self, at_ns: u64) -> bool {
+        self.due.peek().is_none_or(|Reverse((first, _))| *first > at_ns)
+    }
+
+    /// Submits the requests of an actor one by one. `None`: it has to wait first;
+    /// `Some(None)`: nothing is left to submit.
+    fn submit(&mut self, a: u32) -> Option<Option<Io>> {
+        loop {
+            let actor = &mut self.actors[a as usize];
+            let Some(front) = actor.plug.front().copied() else { return Some(None) };
+            let is_main = front.bio.target == Target::Main;
+            if is_main && self.in_flight.len() >= self.fs.cfg.nr_requests as usize {
+                let Reverse((done_ns, _)) = *self.in_flight.peek().expect("it is not empty");
+                self.wake(a, done_ns.max(self.now_ns + 1));
+                return None;
+            }
+            if front.cpu_ns > 0 {
+                actor.plug.paid();
+                let at_ns = self.cpu(front.cpu_ns);
+                if !self.is_first(at_ns) {
+                    self.wake(a, at_ns);
+                    return None;
+                }
+                self.set_now(at_ns);
+                continue;
+            }
+            actor.plug.pop();
+            let io = self.io(&front.bio);
+            self.counts.count(io.op, io.class, u64::from(io.sectors) * 512, io.fua);
+            if is_main {
+                self.handed = Some((a, front.bio));
+                return Some(Some(io));
+            }
+            let done_ns = self.journal_disk.submit(&io);
+            self.note_end(a, &front.bio, done_ns);
+        }
+    }
+
+    fn io(&self, bio: &Bio) -> Io {
+        Io {
+            at_ns: self.now_ns,
+            op: bio.op,
+            lba: Lba(u64::from(bio.start.0) * SECTORS),
+            sectors: bio.len * SECTORS as u32,
+            fua: bio.fua,
+            hint: bio.hint,
+            class: bio.class,
+            measured: self.phase == Phase::Running,
+        }
+    }
+
+    /// Puts a bio into the plug of an actor.
+    fn add(&mut self, a: u32, bio: Bio) {
+        let plug = &mut self.actors[a as usize].plug;
+        let n_new = plug.add(bio, &self.rules, &self.fs.cfg.costs);
+        if bio.file != NO_FILE {
+            self.fs.inodes[bio.file as usize].writeback.n_queued += n_new;
+            self.writeback_pages += u64::from(bio.len);
+        }
+    }
+
+    /// Puts bios into the plug of an actor.
+    fn add_all(&mut self, a: u32, bios: &[Bio]) {
+        bios.iter().for_each(|bio| self.add(a, *bio));
+    }
+
+    fn step(&mut self, a: u32) -> Flow {
+        if self.actors[a as usize].makes_space.is_some()
+            && let Some(flow) = self.make_space(a)
+        {
+            return flow;
+        }
+        if self.actors[a as usize].call.is_some() {
+            return self.step_call(a);
+        }
+        match &self.actors[a as usize].task {
+            Task::Thread(_) => self.step_thread(a),
+            Task::Flusher(_) => self.step_flusher(a),
+            Task::Journal(_) => self.step_journal(a),
+            Task::Trimmer => self.step_trimmer(a),
+            Task::Spawned { .. } | Task::Free => Flow::Block,
+        }
+    }
+}
