@@ -4,6 +4,8 @@
 //! ([`open_trace`]), a generator ([`Synthetic`]), one plain job ([`JobStream`]), or a
 //! plain list (`Vec<Request>::into_iter()`). Jobs that wait for their completions are a
 //! [`Driver`]: a fio job file ([`read_fio_file`]) becomes a [`JobSet`].
+//! Programs that use files are an [`Application`](flashwise_hostfs::Application), built
+//! from a text such as `varmail,files=20000` ([`AppSpec`]).
 //! [`summarize`] walks a source once and says what it touches, and [`Profiled`] what
 //! it looks like; [`Fit`] maps its addresses onto a drive of another size.
 //!
@@ -14,6 +16,7 @@
 //! Cost: a trace row is parsed in well under a microsecond without allocation; a
 //! generated request takes a few nanoseconds.
 
+mod apps;
 mod driver;
 mod error;
 mod extents;
@@ -30,6 +33,7 @@ mod synthetic;
 mod trace;
 mod zipf;
 
+pub use apps::{AppAbout, AppError, AppSpec};
 pub use driver::{Driver, Issue};
 pub use error::WorkloadError;
 pub use extents::Extents;
