@@ -243,7 +243,7 @@ impl PageCache {
                 break;
             }
         }
-        found.map(|run| run.start..run.end.min(run.start + n_max))
+        found.map(|run| run.start..run.end.min(run.start.saturating_add(n_max)))
     }
 
     /// Whether the block of a dirty page was never written.

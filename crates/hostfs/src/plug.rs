@@ -172,7 +172,6 @@ fn continues(last: &Bio, next: &Bio) -> bool {
         && last.target == next.target
         && last.class == next.class
         && last.fua == next.fua
-        && last.file == next.file
         && last.start.0 + last.len == next.start.0
 }
 
