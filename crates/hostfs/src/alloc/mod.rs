@@ -44,7 +44,7 @@ use crate::layout::{FLEX_GROUPS, FsBlock, GROUP_BLOCKS, Ino, Layout};
 use group::{Group, Summary};
 use lists::Lists;
 use prealloc::{InodeSpace, Prealloc, SharedSpace};
-use request::{POOL_MAX, POOL_PART, enlarged, rounded_to_group};
+use request::{POOL_MAX, POOL_PART, enlarged};
 use search::Search;
 
 /// Searches before the file system counts as full: one, and two after spaces were given up.
@@ -365,8 +365,7 @@ impl BlockAllocator {
     /// Step 2. Source: `ext4_mb_normalize_request`.
     fn enlarge(&self, request: &Request, len: u32, search: &mut Search) {
         let logical = request.logical;
-        let (start, size) = enlarged(logical, len, request.file_blocks);
-        let mut start = start.max(rounded_to_group(logical));
+        let (mut start, size) = enlarged(logical, len, request.file_blocks);
         let mut end = u64::from(start) + u64::from(size);
         if let Some(left) = request.left
             && start <= left.logical

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::layout::{FsBlock, GROUP_BLOCKS, Ino};
+use crate::layout::{FsBlock, Ino};
 
 /// Settings, with the names of `/sys/fs/ext4/<device>/` where they have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,13 @@ pub struct Mapped {
 }
 
 /// A request for blocks, as `ext4_map_blocks` makes it.
+///
+/// How ext4 cuts its requests shows in the result. Writing back, it asks for all dirty blocks
+/// in a row, at most 2048; after a short answer it asks for the rest of the folio (the
+/// naturally aligned power of two, at most 512 blocks, one write put into the page cache) that
+/// was cut, and goes on from there. Without delayed allocation it asks block by block. Direct
+/// writes ask for all at once. Sources: `inode.c`, `mpage_process_folio_buffers`,
+/// `ext4_block_write_begin`, `ext4_iomap_alloc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Whose.
@@ -101,7 +108,9 @@ pub struct Request {
     /// The file is open for writing. Data that is written back after the last close gets no
     /// more than it needs.
     pub open_for_write: bool,
-    /// Take exactly what is asked (`fallocate` asks so).
+    /// Take exactly what is asked. `fallocate` asks so, up to 32767 blocks, the longest extent
+    /// that is not written; more is enlarged as data is. Source: `extents.c`,
+    /// `ext4_alloc_file_blocks`.
     pub exact: bool,
 }
 
@@ -194,12 +203,6 @@ pub(super) fn enlarged(logical: u32, len: u32, file_blocks: u32) -> (u32, u32) {
         n if n <= 8192 * KIB => chunk(4),
         _ => chunk(8),
     }
-}
-
-/// The block group a place in a file falls into when the file is one run; requests are cut
-/// there. Source: same.
-pub(super) fn rounded_to_group(logical: u32) -> u32 {
-    logical - logical % GROUP_BLOCKS
 }
 
 #[cfg(test)]
