@@ -301,6 +301,7 @@ mod tests {
     use super::*;
     use crate::alloc::AllocOptions;
     use crate::layout::LayoutOptions;
+    use proptest::prelude::*;
 
     fn file_system(n_blocks: u64) -> (Layout, BlockAllocator, InodeAllocator) {
         let layout = Layout::new(&LayoutOptions::new(n_blocks)).unwrap();
@@ -356,5 +357,50 @@ mod tests {
         inodes.free(Ino(4321), false);
         assert_eq!(inodes.allocate(NewInode::File, Ino::ROOT, &blocks), Ok(Ino(4321)));
         inodes.self_check();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+        #[test]
+        fn numbers_follow_a_list(
+            steps in prop::collection::vec((0u8..4, any::<u32>()), 1..400),
+            inode_ratio in prop_oneof![Just(16_384u32), Just(16 << 20)],
+        ) {
+            let inode_ratio = Some(inode_ratio);
+            let options = LayoutOptions { inode_ratio, ..LayoutOptions::new(8 << 18) };
+            let layout = Layout::new(&options).unwrap();
+            let blocks = BlockAllocator::new(&layout, AllocOptions::default());
+            let mut inodes = InodeAllocator::new(&layout);
+            let mut dirs = vec![Ino::ROOT];
+            let mut files: Vec<Ino> = Vec::new();
+            let n_free = inodes.free_inodes();
+            for (kind, pick) in steps {
+                let parent = dirs[pick as usize % dirs.len()];
+                match kind {
+                    0 if !files.is_empty() => {
+                        let ino = files.swap_remove(pick as usize % files.len());
+                        inodes.free(ino, false);
+                    }
+                    1 => {
+                        let new = NewInode::Directory { name_hash: pick };
+                        if let Ok(ino) = inodes.allocate(new, parent, &blocks) {
+                            prop_assert!(!dirs.contains(&ino) && !files.contains(&ino));
+                            dirs.push(ino);
+                        }
+                    }
+                    _ => {
+                        if let Ok(ino) = inodes.allocate(NewInode::File, parent, &blocks) {
+                            prop_assert!(ino.0 > FIRST_INODE && ino.0 <= layout.n_inodes());
+                            prop_assert!(!dirs.contains(&ino) && !files.contains(&ino));
+                            files.push(ino);
+                        }
+                    }
+                }
+                inodes.self_check();
+                let n_used = (files.len() + dirs.len() - 1) as u32;
+                prop_assert_eq!(inodes.free_inodes(), n_free - n_used);
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! last two criteria walk over all groups, which happens on file systems that are almost
 //! full.
 
-use super::group::{N_ORDERS, fragment_order};
+use super::group::{Group, N_ORDERS, fragment_order};
 use super::lists::List;
 use super::request::{GROUPS_PER_STREAM_GOAL, LISTS_FROM_GROUPS, ORDER2_REQ};
 use super::{BlockAllocator, BlockUse, Kind, Request};
@@ -123,6 +123,64 @@ impl Search {
             self.wanted
         }
     }
+
+    /// Looks at the free runs of a group, from the first on. Answers the one to take, if the
+    /// search ends here. Source: `ext4_mb_complex_scan_group`.
+    fn scan_runs(&mut self, maps: &Group, group: u32, limits: &Limits) -> Option<Run> {
+        let mut left = maps.summary.n_free;
+        let mut at = maps.summary.first_free;
+        while left > 0 {
+            let run = maps.next_run(at).expect("a counted free block is in the map");
+            let mut len = run.end - run.start;
+            if self.criterion >= Criterion::EnoughFree || len >= self.goal_len {
+                len = maps.extent_in(&run, self.goal_len);
+                let found = self.measure(Run { group, start: run.start, len }, limits);
+                if found.is_some() || self.state != State::Searching {
+                    return found;
+                }
+            }
+            at = run.start + len;
+            left -= len;
+        }
+        self.check_limits(limits, true)
+    }
+
+    /// Compares a run with the best so far. Source: `ext4_mb_measure_extent`.
+    fn measure(&mut self, run: Run, limits: &Limits) -> Option<Run> {
+        self.n_found += 1;
+        if run.len == self.goal_len {
+            return Some(run);
+        }
+        let Some(best) = self.best else {
+            self.best = Some(run);
+            return None;
+        };
+        let better = if best.len < self.goal_len {
+            run.len > best.len
+        } else {
+            run.len > self.goal_len && run.len < best.len
+        };
+        if better {
+            self.best = Some(run);
+        }
+        self.check_limits(limits, false)
+    }
+
+    /// Source: `ext4_mb_check_limits`.
+    fn check_limits(&mut self, limits: &Limits, group_done: bool) -> Option<Run> {
+        if self.n_found > limits.max_to_scan {
+            self.state = State::Enough;
+            return None;
+        }
+        let is_enough = group_done || self.n_found > limits.min_to_scan;
+        self.best.filter(|best| is_enough && best.len >= self.goal_len)
+    }
+}
+
+/// Free runs to look at, at least and at most.
+struct Limits {
+    min_to_scan: u32,
+    max_to_scan: u32,
 }
 
 impl BlockAllocator {
@@ -287,8 +345,14 @@ impl BlockAllocator {
         }
         if search.criterion == Criterion::PowerOfTwo {
             self.scan_buddies(search, group);
-        } else {
-            self.scan_runs(search, group);
+            return;
+        }
+        let limits = Limits {
+            min_to_scan: self.options.mb_min_to_scan,
+            max_to_scan: self.options.mb_max_to_scan,
+        };
+        if let Some(run) = search.scan_runs(self.group_mut(group), group, &limits) {
+            self.take_best(search, run);
         }
     }
 
@@ -301,67 +365,6 @@ impl BlockAllocator {
         let start = maps.first_buddy(order).expect("a counted buddy is in its map");
         search.n_found += 1;
         self.take_best(search, Run { group, start, len: 1 << order });
-    }
-
-    /// The free runs of a group, from the first on. Source: `ext4_mb_complex_scan_group`.
-    fn scan_runs(&mut self, search: &mut Search, group: u32) {
-        let maps = self.group_mut(group);
-        let mut left = maps.summary.n_free;
-        let mut at = maps.summary.first_free;
-        while left > 0 && search.state == State::Searching {
-            let maps = self.group_mut(group);
-            at = maps.next_free(at).expect("a counted free block is in the map");
-            if search.criterion < Criterion::EnoughFree {
-                let len = maps.next_used(at) - at;
-                if len < search.goal_len {
-                    at += len;
-                    left -= len;
-                    continue;
-                }
-            }
-            let len = maps.extent_at(at, search.goal_len);
-            self.measure(search, Run { group, start: at, len });
-            at += len;
-            left -= len;
-        }
-        self.check_limits(search, true);
-    }
-
-    /// Compares a run with the best so far. Source: `ext4_mb_measure_extent`.
-    fn measure(&mut self, search: &mut Search, run: Run) {
-        search.n_found += 1;
-        if run.len == search.goal_len {
-            self.take_best(search, run);
-            return;
-        }
-        let Some(best) = search.best else {
-            search.best = Some(run);
-            return;
-        };
-        let better = if best.len < search.goal_len {
-            run.len > best.len
-        } else {
-            run.len > search.goal_len && run.len < best.len
-        };
-        if better {
-            search.best = Some(run);
-        }
-        self.check_limits(search, false);
-    }
-
-    /// Source: `ext4_mb_check_limits`.
-    fn check_limits(&mut self, search: &mut Search, group_done: bool) {
-        if search.state != State::Searching {
-            return;
-        }
-        if search.n_found > self.options.mb_max_to_scan {
-            search.state = State::Enough;
-            return;
-        }
-        let Some(best) = search.best.filter(|best| best.len >= search.goal_len) else { return };
-        if group_done || search.n_found > self.options.mb_min_to_scan {
-            self.take_best(search, best);
-        }
     }
 
     /// Source: `ext4_mb_use_best_found`.

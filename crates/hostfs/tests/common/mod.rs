@@ -1,5 +1,7 @@
 //! One pattern of file operations, carried out twice: on a real ext4 in a loop device, and
-//! by a harness that asks the allocator what ext4 would ask it.
+//! by a harness that asks the allocator what ext4 would ask it. The harness has no journal and
+//! no time: what depends on when a write ends (blocks of extent trees that are needed for a
+//! while, the CPU that writes back) may differ from run to run on the real one.
 
 pub(crate) mod modelled;
 pub(crate) mod real;
