@@ -157,6 +157,7 @@ impl Files {
     }
 
     fn open(&self, path: &Path, fd: Fd, flags: OpenFlags) -> Result<(), Errno> {
+        self.must_be_free(fd)?;
         let file = std::fs::OpenOptions::new()
             .read(true)
             .write(true)
@@ -170,6 +171,7 @@ impl Files {
     }
 
     fn open_temporary(&self, dir: &Path, fd: Fd, flags: OpenFlags) -> Result<(), Errno> {
+        self.must_be_free(fd)?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC | custom(flags);
         let file = rustix::fs::open(dir, flags, Mode::from_raw_mode(0o644))?;
         self.put(fd, file.into())
@@ -186,6 +188,11 @@ impl Files {
         }
         open[at] = Some(Arc::new(file));
         Ok(())
+    }
+
+    /// Before the file is made, so that a refused call makes none.
+    fn must_be_free(&self, fd: Fd) -> Result<(), Errno> {
+        if self.file(fd).is_ok() { Err(Errno::BADF) } else { Ok(()) }
     }
 
     fn take(&self, fd: Fd) -> Result<Arc<File>, Errno> {
