@@ -72,6 +72,19 @@ fn an_append_with_fsync_costs_a_transaction() {
     assert!(last.committed);
 }
 
+/// Data in place needs no transaction, only a flush: timestamps are not asked for.
+#[test]
+fn an_overwrite_with_dsync_costs_a_flush() {
+    let Some(_one) = possible() else { return };
+    for name in ["overwrite-dsync", "overwrite-fdatasync"] {
+        let (_fs, report) = run_named(name, &small());
+        let seen = &report.during;
+        assert_eq!((seen.writes.data.bytes, seen.writes.data.requests), (1000 * 4096, 1000));
+        assert_eq!((seen.journal.commits, seen.preflush_bios), (0, 1000), "{name}");
+        assert_eq!((seen.fua_bios, seen.flush_requests), (0, 1000), "{name}");
+    }
+}
+
 /// What no transaction holds and no allocation announced would be unknown.
 #[test]
 fn every_block_written_is_known() {

@@ -23,6 +23,14 @@ const ALIGN: usize = 4096;
 /// Largest part of a transfer that is made in one system call \[bytes\]; bounds memory.
 const CALL_BYTES: u64 = 64 << 20;
 
+/// `O_DSYNC`. Source: `include/uapi/asm-generic/fcntl.h` of Linux. `OFlags::DSYNC` of
+/// rustix 1.1 is `O_SYNC` instead, which also makes timestamps durable: a commit more
+/// whenever the clock of files has ticked.
+#[cfg(not(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc64")))]
+const O_DSYNC: OFlags = OFlags::from_bits_retain(0o10_000);
+#[cfg(any(target_arch = "mips", target_arch = "mips64", target_arch = "sparc64"))]
+const O_DSYNC: OFlags = OFlags::DSYNC;
+
 /// Open files of an application.
 pub(crate) struct Files {
     root: PathBuf,
@@ -209,7 +217,7 @@ impl Files {
 fn custom(flags: OpenFlags) -> OFlags {
     let mut custom = OFlags::empty();
     custom.set(OFlags::DIRECT, flags.direct);
-    custom.set(OFlags::DSYNC, flags.dsync);
+    custom.set(O_DSYNC, flags.dsync);
     custom
 }
 
@@ -238,4 +246,17 @@ fn in_parts(
 
 fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `O_SYNC` has one bit more.
+    #[test]
+    fn durable_data_is_not_durable_timestamps() {
+        let custom = custom(OpenFlags::DSYNC);
+        assert_eq!(custom & OFlags::SYNC, O_DSYNC);
+        assert_ne!(custom, OFlags::SYNC);
+    }
 }
