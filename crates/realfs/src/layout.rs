@@ -82,7 +82,7 @@ fn range(text: &str) -> Option<(u64, u64)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(text.len());
     let (first, last) = text[..end].split_once('-').unwrap_or((&text[..end], &text[..end]));
     let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-    (last >= first).then_some((first, last - first + 1))
+    Some((first, last.checked_sub(first)?.checked_add(1)?))
 }
 
 /// Physical runs of a file (first block, number) from what `debugfs -R 'stat <N>'` prints

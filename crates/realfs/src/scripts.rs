@@ -43,7 +43,7 @@ pub struct Script {
 }
 
 /// All scripts by name, in the order of tables.
-pub const NAMES: [&str; 25] = [
+pub const NAMES: [&str; 29] = [
     "create",
     "create-fsync",
     "append-fsync",
@@ -55,6 +55,7 @@ pub const NAMES: [&str; 25] = [
     "rename-replace",
     "delete",
     "mkdir",
+    "append-four-extents",
     "append-two",
     "append-two-buffered",
     "truncate-append",
@@ -69,6 +70,9 @@ pub const NAMES: [&str; 25] = [
     "delete-trim",
     "read-sequential",
     "read-random",
+    "read-small",
+    "read-direct",
+    "stat-cold",
 ];
 
 /// The script of a name of [`NAMES`].
@@ -101,6 +105,7 @@ pub fn script(name: &str) -> Option<Script> {
         "delete" => s.delete(false),
         "delete-trim" => s.delete(true),
         "mkdir" => s.mkdir(),
+        "append-four-extents" => s.append_four_extents(),
         "append-two" => s.append_two(true),
         "append-two-buffered" => s.append_two(false),
         "truncate-append" => s.truncate_append(),
@@ -114,6 +119,9 @@ pub fn script(name: &str) -> Option<Script> {
         "writeback" => s.writeback(),
         "read-sequential" => s.read_sequential(),
         "read-random" => s.read_random(),
+        "read-small" => s.read_small(),
+        "read-direct" => s.read_direct(),
+        "stat-cold" => s.stat_cold(),
         _ => return None,
     };
     Some(s)
@@ -202,6 +210,26 @@ impl Script {
         }
         self.call(Call::Close { fd: A });
         ("append 4 KiB to one file and make it durable", 1000)
+    }
+
+    /// Four extents are what an inode holds without a tree. Source: `i_block` of 60 bytes,
+    /// 12 of them header, 12 per extent ("The Contents of inode.i_block" in the kernel's
+    /// ext4 documentation).
+    fn append_four_extents(&mut self) -> (&'static str, u64) {
+        let path = self.file(0);
+        self.prepare_file(path, BLOCK);
+        self.prepare.push(Call::Open { path, fd: A, flags: OpenFlags::PLAIN });
+        for hole in 1..4 {
+            self.prepare.push(Call::Write { fd: A, offset: hole * MIB, len: BLOCK });
+        }
+        self.prepare.push(Call::Close { fd: A });
+        self.open(path, A, OpenFlags::PLAIN);
+        for _ in 0..1000 {
+            self.call(Call::Append { fd: A, len: BLOCK });
+            self.call(Call::Fsync { fd: A });
+        }
+        self.call(Call::Close { fd: A });
+        ("append 4 KiB to a file of four extents and make it durable", 1000)
     }
 
     fn overwrite(&mut self, flags: OpenFlags, durable: Option<Call>) -> (&'static str, u64) {
@@ -411,6 +439,40 @@ impl Script {
         }
         self.call(Call::Close { fd: A });
         ("read 256 KiB of a file of 64 MiB from one end to the other", 256)
+    }
+
+    fn read_small(&mut self) -> (&'static str, u64) {
+        let path = self.file(0);
+        self.prepare_file(path, 16 * MIB);
+        self.open(path, A, OpenFlags::PLAIN);
+        for offset in (0..16 * MIB).step_by(BLOCK as usize) {
+            self.call(Call::Read { fd: A, offset, len: BLOCK });
+        }
+        self.call(Call::Close { fd: A });
+        ("read 4 KiB of a file of 16 MiB from one end to the other", 16 * MIB / BLOCK)
+    }
+
+    fn read_direct(&mut self) -> (&'static str, u64) {
+        let path = self.file(0);
+        self.prepare_file(path, 64 * MIB);
+        self.open(path, A, OpenFlags::DIRECT);
+        for offset in (0..64 * MIB).step_by(4 * CHUNK as usize) {
+            self.call(Call::Read { fd: A, offset, len: 4 * CHUNK });
+        }
+        self.call(Call::Close { fd: A });
+        ("read 1 MiB of a file of 64 MiB past the page cache", 64)
+    }
+
+    fn stat_cold(&mut self) -> (&'static str, u64) {
+        for i in 0..1000 {
+            let path = self.file(i);
+            self.prepare_file(path, BLOCK);
+        }
+        for i in 0..1000 {
+            let path = self.file(i);
+            self.call(Call::Stat { path });
+        }
+        ("ask for the size of a file that no cache knows", 1000)
     }
 
     fn read_random(&mut self) -> (&'static str, u64) {

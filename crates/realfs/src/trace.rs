@@ -256,11 +256,14 @@ fn place(dev: &str, rwbs: &str, text: &str) -> Option<Block> {
     let (sector, text) = text.split_once(" + ")?;
     let (n_sectors, text) = text.split_once(' ')?;
     let (_priority, comm) = text.split_once('[')?;
+    let (sector, n_sectors): (u64, u64) = (sector.parse().ok()?, n_sectors.parse().ok()?);
+    // Beyond any device: bytes must fit in 64 bits.
+    sector.checked_add(n_sectors)?.checked_mul(512)?;
     Some(Block {
         dev: Dev::parse(dev)?,
         rwbs: Rwbs::parse(rwbs)?,
-        sector: sector.parse().ok()?,
-        n_sectors: n_sectors.parse().ok()?,
+        sector,
+        n_sectors,
         comm: comm.strip_suffix(']')?.to_owned(),
     })
 }

@@ -69,6 +69,9 @@ mod linux {
         /// Setting in /proc/sys/vm while it runs, such as dirty_expire_centisecs=100.
         #[arg(long, value_name = "FILE=VALUE", value_parser = pair)]
         vm: Vec<(String, String)>,
+        /// Mount anew after files are prepared, so that no metadata is cached.
+        #[arg(long)]
+        cold: bool,
         /// No syncfs at the end.
         #[arg(long)]
         as_is: bool,
@@ -203,6 +206,7 @@ mod linux {
             mkfs: args.mkfs.clone(),
             ext4: args.ext4.clone(),
             vm: args.vm.clone(),
+            cold: args.cold,
             ..Options::default()
         };
         options.device.extend(args.device.iter().cloned());

@@ -76,6 +76,10 @@ pub struct Options {
     /// Files of `/proc/sys/vm` likewise; put back when dropped. They hold for the whole
     /// machine meanwhile.
     pub vm: Vec<(String, String)>,
+    /// Unmount and mount again after files are prepared. Dropping the page cache alone
+    /// leaves metadata that the journal still refers to: 1000 `stat` then read nothing.
+    /// Descriptors must not stay open meanwhile.
+    pub cold: bool,
     /// Buffer of the trace per CPU \[KiB\].
     pub trace_kib: u64,
 }
@@ -95,6 +99,7 @@ impl Default for Options {
             ext4: Vec::new(),
             device: vec![("queue/read_ahead_kb".into(), "128".into())],
             vm: Vec::new(),
+            cold: false,
             trace_kib: 16 << 10,
         }
     }
@@ -111,7 +116,7 @@ pub struct RealFs {
     device: Loop,
     dir: tempfile::TempDir,
     layout: Layout,
-    external_journal: bool,
+    options: Options,
     collector: Arc<Mutex<Collector>>,
     requests: Arc<Mutex<Option<Vec<Line>>>>,
 }
@@ -152,8 +157,7 @@ impl RealFs {
         })?;
         let mount = Mount::new(&device, &dir.path().join("mnt"), &mount_options(options))?;
         for (file, value) in &options.ext4 {
-            let path = Path::new("/sys/fs/ext4").join(device.name()).join(file);
-            settings.set(&path, value)?;
+            settings.set(&tunable(&device, file), value)?;
         }
         for (file, value) in &options.vm {
             settings.set(&Path::new("/proc/sys/vm").join(file), value)?;
@@ -162,11 +166,11 @@ impl RealFs {
             _settings: settings,
             trace,
             mount,
-            external_journal: external.is_some(),
             _external: external,
             device,
             dir,
             layout,
+            options: options.clone(),
             collector,
             requests,
         })
@@ -175,6 +179,20 @@ impl RealFs {
     /// Where it is mounted.
     pub fn root(&self) -> &Path {
         &self.mount.at
+    }
+
+    /// Forgets what is cached of the prepared files; all is written out.
+    pub(crate) fn cool_down(&self) -> Result<(), RealError> {
+        if self.options.cold {
+            self.mount.again(&self.device, &mount_options(&self.options))?;
+            for (file, value) in &self.options.ext4 {
+                let path = tunable(&self.device, file);
+                std::fs::write(&path, value).map_err(RealError::io("write", &path))?;
+            }
+        }
+        // Of the whole machine: there is no call to drop those of one file system.
+        let path = "/proc/sys/vm/drop_caches";
+        std::fs::write(path, "3").map_err(RealError::io("write", path))
     }
 
     /// Where things are on the device.
@@ -245,7 +263,7 @@ impl RealFs {
     pub fn transactions(
         &self,
     ) -> Result<std::collections::BTreeMap<u32, journal::Transaction>, RealError> {
-        let bytes = if self.external_journal {
+        let bytes = if matches!(self.options.journal, Journal::External { .. }) {
             // Two blocks: one with an ext4 superblock, then that of the journal.
             let path = self.dir.path().join("journal");
             let image = std::fs::read(&path).map_err(RealError::io("read", &path))?;
@@ -384,6 +402,11 @@ fn mount_options(options: &Options) -> String {
     all.join(",")
 }
 
+/// A setting of the mounted file system.
+fn tunable(device: &Loop, file: &str) -> PathBuf {
+    Path::new("/sys/fs/ext4").join(device.name()).join(file)
+}
+
 /// Reads where metadata is. Directories that `mkfs` makes have no allocation events.
 fn read_layout(image: &Path) -> Result<Layout, RealError> {
     let path = image.to_string_lossy();
@@ -459,8 +482,20 @@ struct Mount {
 impl Mount {
     fn new(device: &Loop, at: &Path, options: &str) -> Result<Self, RealError> {
         std::fs::create_dir(at).map_err(RealError::io("make", at))?;
-        tool("mount", &["-t", "ext4", "-o", options, &device.path, &at.to_string_lossy()])?;
-        Ok(Self { at: at.to_owned() })
+        let mount = Self { at: at.to_owned() };
+        mount.attach(device, options)?;
+        Ok(mount)
+    }
+
+    fn again(&self, device: &Loop, options: &str) -> Result<(), RealError> {
+        tool("umount", &[&self.at.to_string_lossy()])?;
+        self.attach(device, options)
+    }
+
+    fn attach(&self, device: &Loop, options: &str) -> Result<(), RealError> {
+        let at = self.at.to_string_lossy();
+        tool("mount", &["-t", "ext4", "-o", options, &device.path, &at])?;
+        Ok(())
     }
 }
 

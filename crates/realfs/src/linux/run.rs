@@ -150,8 +150,7 @@ pub fn run(
     Ok(report)
 }
 
-/// Makes the files, writes all out and forgets the page cache. Drops the caches of the
-/// whole machine: there is no call to drop those of one file system.
+/// Makes the files, writes all out and forgets what is cached.
 fn prepare(fs: &RealFs, app: &mut dyn Application, files: &Files) -> Result<(), RealError> {
     let mut buffer = Buffer::default();
     while let Some(call) = app.prepare() {
@@ -163,8 +162,7 @@ fn prepare(fs: &RealFs, app: &mut dyn Application, files: &Files) -> Result<(), 
         }
     }
     files.sync().map_err(|e| RealError::io("sync", fs.root())(e.into()))?;
-    let path = "/proc/sys/vm/drop_caches";
-    std::fs::write(path, "3").map_err(RealError::io("write", path))
+    fs.cool_down()
 }
 
 struct Shared<'a> {
