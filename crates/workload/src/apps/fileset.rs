@@ -251,3 +251,116 @@ fn pick(from: &IndexSet, files: &mut [File], rotor: &mut u32) -> Option<u32> {
     files[file as usize].busy = true;
     Some(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_xoshiro::rand_core::SeedableRng;
+
+    use super::*;
+
+    fn build(files: u64, dir_width: u64, prealloc: u64, seed: u64) -> (FileSet, Paths) {
+        let size = Size::Gamma(16_384);
+        let spec = SetSpec { name: "set", files, size, dir_width, prealloc };
+        let mut paths = Paths::new();
+        let rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        (FileSet::new(&spec, &mut paths, rng), paths)
+    }
+
+    /// Probability that a gamma number of shape 1.5 and this mean is below `x`: the
+    /// density x^0.5 e^-x / Gamma(1.5), by the midpoint rule.
+    fn below(x: f64, mean: f64) -> f64 {
+        let end = x * SHAPE / mean;
+        let n = 100_000;
+        let step = end / f64::from(n);
+        let middles = (0..n).map(|i| (f64::from(i) + 0.5) * step);
+        let area = middles.map(|x| x.sqrt() * (-x).exp() * step).sum::<f64>();
+        area / (std::f64::consts::PI.sqrt() / 2.0)
+    }
+
+    #[test]
+    fn a_very_wide_set_is_one_directory() {
+        let (set, paths) = build(1000, 1_000_000, 80, 1);
+        assert!((mean_depth(1000, 1_000_000) - 0.5).abs() < 1e-12);
+        let dirs: Vec<_> = set.dirs().iter().map(|dir| paths.path(*dir)).collect();
+        assert_eq!(dirs, ["/set", "/set/00000001"]);
+        assert_eq!(paths.path(set.file(999).path), "/set/00000001/00001000");
+    }
+
+    /// Directories of the second level are leaves if their draw, rounded down, is at most
+    /// their depth of 2; full leaves are as wide as a gamma number rounded up.
+    #[test]
+    fn depth_and_width_follow_their_draws() {
+        let (files, width) = (8000, 20);
+        let mean = mean_depth(files, width);
+        assert!((mean - 3.0).abs() < 0.001, "20^3 files are three levels");
+        let (mut n_second, mut n_leaf, mut deepest) = (0.0, 0.0, 0);
+        let (mut n_wide, mut sum_wide) = (0.0, 0.0);
+        for seed in 0..100 {
+            let (set, paths) = build(files, width, 80, seed);
+            let mut n_files = std::collections::BTreeMap::new();
+            for file in 0..set.len() {
+                *n_files.entry(paths.parent(set.file(file).path)).or_insert(0) += 1;
+            }
+            let second: Vec<_> =
+                set.dirs().iter().filter(|dir| paths.parent(**dir) == set.dirs()[0]).collect();
+            n_second += second.len() as f64;
+            n_leaf += second.iter().filter(|dir| n_files.contains_key(dir)).count() as f64;
+            // The directory that was being filled last is not full.
+            n_files.remove(&paths.parent(set.file(set.len() - 1).path));
+            n_wide += n_files.len() as f64;
+            sum_wide += n_files.values().map(|n| f64::from(*n)).sum::<f64>();
+            let depth = |dir: &PathId| paths.path(*dir).matches('/').count();
+            deepest = deepest.max(set.dirs().iter().map(depth).max().unwrap_or(0));
+        }
+        let (found, expected) = (n_leaf / n_second, below(3.0, mean));
+        // The draw that decides when a tree is complete is a deep one, so that leaves are
+        // a little more rare than in one endless tree.
+        assert!((found - expected).abs() < 0.06, "{found} leaves instead of {expected}");
+        // A number rounded up gains half on average, and 0.03 since few are near zero.
+        let mean_width = sum_wide / n_wide;
+        assert!((mean_width - 20.5).abs() < 0.4, "width {mean_width}");
+        assert!((5..30).contains(&deepest), "{deepest} levels");
+    }
+
+    #[test]
+    fn preallocation_offers_each_file_once() {
+        for prealloc in [0, 35, 80, 100] {
+            let (mut set, _) = build(10_000, 20, prealloc, 5);
+            let mut there = std::iter::from_fn(|| set.next_preallocated()).collect::<Vec<_>>();
+            let n = there.len() as f64;
+            assert!((n - 100.0 * prealloc as f64).abs() < 200.0, "{n} at {prealloc} %");
+            assert!(!there.is_sorted() || there.len() < 2, "in order of their numbers");
+            there.sort_unstable();
+            there.dedup();
+            assert_eq!(there.len() as f64, n);
+        }
+    }
+
+    #[test]
+    fn busy_files_are_passed_over_and_absent_ones_are_not_present() {
+        let (mut set, _) = build(4, 20, 100, 1);
+        while set.next_preallocated().is_some() {}
+        assert_eq!(set.pick_absent(), None);
+        let picks: Vec<_> = (0..5).map(|_| set.pick_present(None)).collect();
+        assert_eq!(picks, [Some(0), Some(1), Some(2), Some(3), None]);
+        set.put_back(2);
+        set.release(3, false);
+        assert_eq!((set.pick_absent(), set.pick_present(None)), (Some(3), Some(2)));
+        let mut own = 0;
+        set.put_back(1);
+        assert_eq!((set.pick_present(Some(&mut own)), own), (Some(1), 1));
+    }
+
+    /// A size is drawn once: mean and variance are those of the distribution.
+    #[test]
+    fn sizes_are_gamma() {
+        let (set, _) = build(100_000, 20, 100, 9);
+        let sizes: Vec<_> = (0..set.len()).map(|file| set.file(file).size as f64).collect();
+        let n = sizes.len() as f64;
+        let mean = sizes.iter().sum::<f64>() / n;
+        let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / n;
+        assert!((mean / 16_384.0 - 1.0).abs() < 0.01, "mean {mean}");
+        let expected = 16_384.0_f64.powi(2) / SHAPE;
+        assert!((variance / expected - 1.0).abs() < 0.03, "variance {variance}");
+    }
+}

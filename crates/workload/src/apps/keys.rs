@@ -15,7 +15,8 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 
-/// Most files of an application. Each takes about 200 bytes of memory.
+/// Most files of an application, and most transactions of PostMark, which may make one
+/// each. Each file takes about 200 bytes of memory.
 pub(super) const MAX_FILES: u64 = 10_000_000;
 
 /// Something that can be set.
@@ -44,6 +45,7 @@ pub(super) enum Key {
     Subdirs,
     ReadBlock,
     WriteBlock,
+    Buffer,
     ReadBias,
     CreateBias,
 }
@@ -82,7 +84,7 @@ impl Key {
             Self::MeanSize => ("mean_size", Bytes, 1, KIB * GIB),
             Self::Threads => ("threads", Count, 1, 10_000),
             Self::Runtime => ("runtime", Time, SECOND / 1000, 1_000_000 * SECOND),
-            // The last byte below the bound is never appended: 2 is the first that appends.
+            // Lengths go up to 2 less, see `Flow::append`: 3 is the first that appends.
             Self::Append => ("append", Bytes, 3, GIB),
             Self::IoSize => ("io_size", Bytes, 1, GIB),
             Self::DirWidth => ("dir_width", Count, 2, 1_000_000_000),
@@ -98,10 +100,11 @@ impl Key {
             Self::UserMode => ("usermode", Count, 0, 1_000_000_000),
             Self::SizeLow => ("size_low", Bytes, 1, GIB),
             Self::SizeHigh => ("size_high", Bytes, 1, GIB),
-            Self::Transactions => ("transactions", Count, 0, 100_000_000),
+            Self::Transactions => ("transactions", Count, 0, MAX_FILES),
             Self::Subdirs => ("subdirs", Count, 0, 1_000_000),
             Self::ReadBlock => ("read_block", Bytes, 1, GIB),
             Self::WriteBlock => ("write_block", Bytes, 1, GIB),
+            Self::Buffer => ("buffer", Bytes, 0, GIB),
             Self::ReadBias => ("read_bias", Bias, 0, 10),
             Self::CreateBias => ("create_bias", Bias, 0, 10),
         };

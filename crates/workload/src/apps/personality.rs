@@ -1,7 +1,7 @@
 //! The filebench personalities, as data: file sets, threads and their lists of flowops.
 //!
 //! Source: `workloads/*.f` of filebench at the head of 2020-02 and its `flowop_library.c`
-//! for what a flowop does. Names in op labels are those of the personality where one kind
+//! for what a flowop does. Descriptors are numbered from 0 here, `fd=1` there. Names in op labels are those of the personality where one kind
 //! occurs in two roles.
 
 use super::fileset::{SetSpec, Size};
@@ -124,27 +124,27 @@ fn one_program(set: SetSpec, values: &Values, steps: Vec<Step>) -> Workload {
 /// Open, read whole, close.
 fn read_a_file(piece: u64) -> [Step; 3] {
     [
-        step("open", Flowop::Open { set: 0, slot: 1 }),
-        step("read", Flowop::ReadWhole { slot: 1, piece }),
-        step("close", Flowop::Close { slot: 1 }),
+        step("open", Flowop::Open { set: 0, slot: 0 }),
+        step("read", Flowop::ReadWhole { slot: 0, piece }),
+        step("close", Flowop::Close { slot: 0 }),
     ]
 }
 
 /// A mail server: small files that are written once, made durable, read and deleted.
 pub(super) fn varmail(values: &Values) -> Workload {
     let piece = values[Key::IoSize];
-    let append = Flowop::Append { set: None, slot: 1, below: values[Key::Append] };
+    let append = Flowop::Append { set: None, slot: 0, below: values[Key::Append] };
     let mut steps = vec![
         step("delete", Flowop::Delete { set: 0 }),
-        step("create", Flowop::Create { set: 0, slot: 1 }),
+        step("create", Flowop::Create { set: 0, slot: 0 }),
         step("append", append),
-        step("fsync", Flowop::Fsync { slot: 1 }),
-        step("close", Flowop::Close { slot: 1 }),
-        step("open", Flowop::Open { set: 0, slot: 1 }),
-        step("read", Flowop::ReadWhole { slot: 1, piece }),
+        step("fsync", Flowop::Fsync { slot: 0 }),
+        step("close", Flowop::Close { slot: 0 }),
+        step("open", Flowop::Open { set: 0, slot: 0 }),
+        step("read", Flowop::ReadWhole { slot: 0, piece }),
         step("append", append),
-        step("fsync", Flowop::Fsync { slot: 1 }),
-        step("close", Flowop::Close { slot: 1 }),
+        step("fsync", Flowop::Fsync { slot: 0 }),
+        step("close", Flowop::Close { slot: 0 }),
     ];
     steps.extend(read_a_file(piece));
     one_program(sized(values), values, steps)
@@ -155,12 +155,12 @@ pub(super) fn fileserver(values: &Values) -> Workload {
     let piece = values[Key::IoSize];
     let below = values[Key::Append];
     let mut steps = vec![
-        step("create", Flowop::Create { set: 0, slot: 1 }),
-        step("write", Flowop::WriteWhole { slot: 1, piece }),
-        step("close", Flowop::Close { slot: 1 }),
-        step("open", Flowop::Open { set: 0, slot: 1 }),
-        step("append", Flowop::Append { set: None, slot: 1, below }),
-        step("close", Flowop::Close { slot: 1 }),
+        step("create", Flowop::Create { set: 0, slot: 0 }),
+        step("write", Flowop::WriteWhole { slot: 0, piece }),
+        step("close", Flowop::Close { slot: 0 }),
+        step("open", Flowop::Open { set: 0, slot: 0 }),
+        step("append", Flowop::Append { set: None, slot: 0, below }),
+        step("close", Flowop::Close { slot: 0 }),
     ];
     steps.extend(read_a_file(piece));
     steps.push(step("delete", Flowop::Delete { set: 0 }));
@@ -172,7 +172,7 @@ pub(super) fn fileserver(values: &Values) -> Workload {
 pub(super) fn webserver(values: &Values) -> Workload {
     let mut steps = read_a_file(values[Key::IoSize]).repeat(10);
     let below = values[Key::Append];
-    steps.push(step("appendlog", Flowop::Append { set: Some(1), slot: 2, below }));
+    steps.push(step("appendlog", Flowop::Append { set: Some(1), slot: 1, below }));
     let pages = SetSpec { prealloc: 100, ..sized(values) };
     let mut workload = one_program(pages, values, steps);
     workload.sets.push(SetSpec { name: "logfiles", files: 1, ..pages });
@@ -184,9 +184,9 @@ pub(super) fn webproxy(values: &Values) -> Workload {
     let below = values[Key::Append];
     let mut steps = vec![
         step("delete", Flowop::Delete { set: 0 }),
-        step("create", Flowop::Create { set: 0, slot: 1 }),
-        step("append", Flowop::Append { set: None, slot: 1, below }),
-        step("close", Flowop::Close { slot: 1 }),
+        step("create", Flowop::Create { set: 0, slot: 0 }),
+        step("append", Flowop::Append { set: None, slot: 0, below }),
+        step("close", Flowop::Close { slot: 0 }),
     ];
     steps.extend(read_a_file(values[Key::IoSize]).repeat(5));
     steps.push(step("", Flowop::Limit(Limit::Operations)));
@@ -214,9 +214,9 @@ pub(super) fn videoserver(values: &Values) -> Workload {
     };
     let writer = vec![
         step("delete", Flowop::Delete { set: 1 }),
-        step("create", Flowop::Create { set: 1, slot: 1 }),
-        step("write", Flowop::WriteWhole { slot: 1, piece: values[Key::IoSize] }),
-        step("close", Flowop::Close { slot: 1 }),
+        step("create", Flowop::Create { set: 1, slot: 0 }),
+        step("write", Flowop::WriteWhole { slot: 0, piece: values[Key::IoSize] }),
+        step("close", Flowop::Close { slot: 0 }),
         step("", Flowop::Delay { ns: values[Key::Interval] }),
     ];
     let read =

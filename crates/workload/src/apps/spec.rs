@@ -151,6 +151,7 @@ const APPS: [App; 7] = [
             (Key::Subdirs, 0),
             (Key::ReadBlock, 512),
             (Key::WriteBlock, 512),
+            (Key::Buffer, 4 * KIB),
             (Key::ReadBias, 5),
             (Key::CreateBias, 5),
         ],

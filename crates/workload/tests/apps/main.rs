@@ -1,9 +1,11 @@
 //! The applications: filebench personalities and PostMark on a perfect file system.
 
 mod filebench;
+mod parser;
 mod perfect;
 mod postmark;
 
+use flashwise_hostfs::{Action, Call, Outcome};
 use flashwise_workload::AppSpec;
 use perfect::Runner;
 
@@ -67,5 +69,81 @@ fn descriptors_do_not_leak() {
         runner.run(100_000, |seen| assert!(seen.thread < threads));
         let max_fds = runner.fs.max_fds;
         assert!(max_fds <= (threads * per_thread) as usize, "{text}: {max_fds}");
+    }
+}
+
+/// One call in ten fails, in a way that suits it or not: no panic, no thread that spins
+/// or waits for ever, no descriptor lost.
+#[test]
+fn every_application_survives_faults() {
+    for app in AppSpec::list() {
+        for order in 1..4 {
+            let text = match app.name {
+                "postmark" => "postmark,files=5000,transactions=60000".to_owned(),
+                name => small(name) + ",runtime=1000",
+            };
+            let mut runner = runner(&text, order, Some(order));
+            runner.fs.strict = false;
+            runner.faults = 10;
+            assert!(!runner.run(200_000, |_| {}), "{text} ended");
+            let n_ops = runner.ops.values().sum::<u64>();
+            assert!(n_ops > 200, "{text}: {n_ops} operations");
+            let per_thread = if app.name == "oltp" { 10 } else { 2 };
+            let bound = runner.app.n_threads() as usize * per_thread;
+            assert!(runner.fs.max_fds <= bound, "{text}: {} descriptors", runner.fs.max_fds);
+        }
+    }
+}
+
+/// A device that is full from the start: writes fail, all else goes on to the end.
+#[test]
+fn every_application_ends_on_a_full_device() {
+    for app in AppSpec::list() {
+        let text = match app.name {
+            "postmark" => "postmark".to_owned(),
+            name => small(name) + ",runtime=500ms",
+        };
+        let mut runner = runner(&text, 1, Some(1));
+        runner.fs.full = true;
+        assert!(runner.run(10_000_000, |_| {}), "{text}");
+    }
+}
+
+/// Time of an action, for a reader of `--nocapture`; bounded only far above it.
+#[test]
+#[allow(clippy::print_stdout, reason = "the figures are for whoever asks with --nocapture")]
+fn actions_are_fast() {
+    for app in AppSpec::list() {
+        let text = match app.name {
+            "postmark" => "postmark,files=20000,transactions=100000".to_owned(),
+            name => small(name) + ",runtime=1000000",
+        };
+        let mut app = AppSpec::parse(&text).expect("a text that parses").build(1);
+        while app.prepare().is_some() {}
+        let (mut ready, mut n_actions) = (vec![true; app.n_threads() as usize], 0_u64);
+        let start = cpu_time::ProcessTime::now();
+        let mut now_ns = 0;
+        while n_actions < 2_000_000 && ready.contains(&true) {
+            for thread in 0..app.n_threads() {
+                if !ready[thread as usize] {
+                    continue;
+                }
+                n_actions += 1;
+                now_ns += 1000;
+                match app.next(thread, now_ns) {
+                    Action::Call { call: Call::Read { len, .. }, .. } => {
+                        app.finished(thread, Outcome::Done(len), now_ns);
+                    }
+                    Action::Call { .. } => app.finished(thread, Outcome::Done(0), now_ns),
+                    Action::SleepUntil { at_ns } => now_ns = now_ns.max(at_ns),
+                    Action::Park | Action::End => ready[thread as usize] = false,
+                    Action::Wake { thread } => ready[thread as usize] = true,
+                    _ => {}
+                }
+            }
+        }
+        let ns = start.elapsed().as_nanos() as f64 / n_actions as f64;
+        println!("{text}: {n_actions} actions, {ns:.0} ns each, {:.1} M/s", 1000.0 / ns);
+        assert!(ns < 5_000.0, "{text}: {ns} ns per action");
     }
 }

@@ -2,11 +2,13 @@
 //! virtual time: calls take a random while and have their effect when they end, so that
 //! threads interleave in every way.
 //!
-//! Unless told to inject faults, it panics on a call that a correct program would not
-//! make: a missing file, a descriptor twice, a gap before a write, a read beyond the end,
+//! It panics on a descriptor that is opened or closed twice and, unless told to inject
+//! faults, it panics on a call that a correct program would not
+//! make: a missing file, a gap before a write, a read beyond the end,
 //! an unlink of an open file (which filebench avoids).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use flashwise_hostfs::{Action, Application, Call, Fd, OpId, Outcome, PathId, Paths};
@@ -24,10 +26,16 @@ pub(crate) struct PerfectFs {
     pub(crate) max_fds: usize,
     /// Panics on what it refuses.
     pub(crate) strict: bool,
+    /// Nothing can be written any more.
+    pub(crate) full: bool,
 }
 
 impl PerfectFs {
     pub(crate) fn apply(&mut self, call: Call, paths: &Paths) -> Outcome {
+        let writes = matches!(call, Call::Write { .. } | Call::Append { .. });
+        if self.full && writes {
+            return Outcome::NoSpace;
+        }
         match self.carry_out(call, paths) {
             Ok(done) => Outcome::Done(done),
             Err((outcome, why)) => {
@@ -52,9 +60,7 @@ impl PerfectFs {
                 if !self.dirs.contains(&paths.parent(path)) {
                     return Err((Outcome::NotFound, "no directory"));
                 }
-                if self.fds.contains_key(&fd) {
-                    return Err((Outcome::Invalid, "descriptor in use"));
-                }
+                assert!(!self.fds.contains_key(&fd), "{call:?}: descriptor in use");
                 if flags.create {
                     let new = !self.files.contains_key(&path);
                     assert!(new || !self.strict, "{call:?}: made a file that is there");
@@ -68,7 +74,7 @@ impl PerfectFs {
                 Ok(0)
             }
             Call::Close { fd } => {
-                let path = self.fds.remove(&fd).ok_or((Outcome::Invalid, "not open"))?;
+                let path = self.fds.remove(&fd).unwrap_or_else(|| panic!("{call:?}: not open"));
                 if let Some(file) = self.files.get_mut(&path) {
                     file.1 -= 1;
                 }
@@ -143,6 +149,8 @@ pub(crate) struct Runner {
     pub(crate) app: Box<dyn Application + Send>,
     pub(crate) fs: PerfectFs,
     threads: Vec<State>,
+    /// Threads that act at some time, earliest first.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
     permits: Vec<u32>,
     /// Calls with their own generator: `None` takes turns with calls of one length.
     random: Option<Xoshiro256PlusPlus>,
@@ -165,6 +173,7 @@ impl Runner {
     pub(crate) fn new(app: Box<dyn Application + Send>, seed: Option<u64>) -> Self {
         let mut runner = Self {
             threads: vec![State::At(0, None); app.n_threads() as usize],
+            due: (0..app.n_threads()).map(|thread| Reverse((0, thread))).collect(),
             permits: vec![0; app.n_threads() as usize],
             fs: PerfectFs { strict: true, ..PerfectFs::default() },
             random: seed.map(Xoshiro256PlusPlus::seed_from_u64),
@@ -217,12 +226,12 @@ impl Runner {
         self.digest.finish()
     }
 
-    fn earliest(&self) -> Option<(u32, u64, Option<Call>)> {
-        let due = self.threads.iter().enumerate().filter_map(|(thread, state)| match state {
-            State::At(at_ns, call) => Some((thread as u32, *at_ns, *call)),
-            _ => None,
-        });
-        due.min_by_key(|(thread, at_ns, _)| (*at_ns, *thread))
+    fn earliest(&mut self) -> Option<(u32, u64, Option<Call>)> {
+        let Reverse((at_ns, thread)) = self.due.pop()?;
+        match self.threads[thread as usize] {
+            State::At(_, call) => Some((thread, at_ns, call)),
+            other => panic!("thread {thread} is due but {other:?}"),
+        }
     }
 
     fn outcome(&mut self, call: Call) -> Outcome {
@@ -257,7 +266,8 @@ impl Runner {
             Action::Spawn { call, op } => {
                 self.count(call, op, true);
                 let outcome = self.fs.apply(call, self.app.paths());
-                assert!(matches!(outcome, Outcome::Done(_)) || !self.fs.strict);
+                let may_fail = self.fs.full || !self.fs.strict;
+                assert!(matches!(outcome, Outcome::Done(_)) || may_fail, "{call:?}: {outcome:?}");
                 State::At(now_ns + CALL_NS, None)
             }
             Action::Join => State::At(now_ns + CALL_NS, None),
@@ -275,13 +285,19 @@ impl Runner {
                 let woken = &mut self.threads[thread as usize];
                 assert_ne!(*woken, State::Ended, "woke a thread that has ended");
                 match woken {
-                    State::Parked => *woken = State::At(now_ns, None),
+                    State::Parked => {
+                        *woken = State::At(now_ns, None);
+                        self.due.push(Reverse((now_ns, thread)));
+                    }
                     _ => self.permits[thread as usize] += 1,
                 }
                 State::At(now_ns, None)
             }
             Action::End => State::Ended,
         };
+        if let State::At(at_ns, _) = self.threads[index] {
+            self.due.push(Reverse((at_ns, thread)));
+        }
     }
 
     fn count(&mut self, call: Call, op: OpId, ends_op: bool) {
