@@ -21,6 +21,8 @@ pub(crate) enum Verb {
     Replay(Box<ReplayArgs>),
     /// List, explain or make drives
     Device(DeviceArgs),
+    /// Find the journal of a file system (ext2 to ext4, XFS) in the image of a device
+    Journal(crate::journal::JournalArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,6 +83,8 @@ pub(crate) struct ReplayArgs {
     /// Write the aged drive to a file, which --device takes
     #[arg(long, value_name = "FILE")]
     pub(crate) save_drive: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) journal: crate::journal::TagArgs,
     #[command(flatten)]
     pub(crate) watch: crate::watch::WatchArgs,
     /// Print one JSON object

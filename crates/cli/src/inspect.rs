@@ -38,6 +38,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         (args.time_scale != 1.0, "--time-scale"),
         (args.save_drive.is_some(), "--save-drive"),
         (args.timing, "--timing"),
+        (args.journal.is_asked(), "--journal-of or --journal-range"),
         (args.watch.is_asked(), "--series or --latencies"),
     ];
     for (_, name) in unused.iter().filter(|(given, _)| *given) {

@@ -8,6 +8,7 @@ mod device;
 mod device_new;
 mod inspect;
 mod jobs;
+mod journal;
 mod nvme;
 mod output;
 mod replay;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().verb {
         Verb::Replay(args) => replay::run(&args),
         Verb::Device(args) => device::run(&args),
+        Verb::Journal(args) => journal::run(&args),
     };
     let (code, error) = match result {
         Ok(()) => return ExitCode::SUCCESS,

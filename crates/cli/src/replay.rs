@@ -16,6 +16,7 @@ use crate::Failure;
 use crate::args::ReplayArgs;
 use crate::inspect;
 use crate::jobs;
+use crate::journal;
 use crate::output::{self, Progress};
 use crate::side_by_side::SideBySide;
 use crate::watch::{Files, same_file};
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     notices.iter().chain(&unused).for_each(|n| output::message(&format!("note: {n}")));
     let pace = pace(args, &ssd, &work)?;
     let fit = fit(args, &ssd, &work)?;
+    let classes = journal::classes(args, &ssd, &work)?;
     check_save_drive(args)?;
     let mut files = watch_files(args, &ssd)?;
     let aging = age(args, &mut ssd, loaded);
@@ -58,9 +60,22 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(path) = &args.save_drive {
         ssd.save(path).map_err(|e| Failure::Work(e.into()))?;
     }
-    let all = SideBySide { args, work: &work, pace, fit: fit.as_ref(), policies: &policies };
+    let all = SideBySide {
+        args,
+        work: &work,
+        pace,
+        fit: fit.as_ref(),
+        policies: &policies,
+        classes: &classes,
+    };
     let rows = all.run(ssd, &mut files)?;
     files.finish()?;
+    if !classes.is_empty() && rows.iter().all(|row| row.classes.is_none()) {
+        output::message(
+            "note: no write of the trace lies wholly in the journal; is the image one of the \
+             traced device?",
+        );
+    }
     print(args, &rows, &work, aging.as_ref(), fit.as_ref())?;
     if let Some(row) = rows.iter().find(|row| row.stopped.is_some()) {
         let why = row.stopped.as_deref().unwrap_or_default();
@@ -360,6 +375,10 @@ const FIGURES: &[Figure] = &[
     Figure::plain("write_p999_us", "  99.9 %", 1),
     Figure::plain("write_max_us", "  slowest", 1),
     mib("bytes_host", "written by the host [MiB]"),
+    Figure { rare: true, ..mib("bytes_journal", "  of it journal [MiB]") },
+    Figure { rare: true, ..mib("bytes_metadata", "  of it metadata [MiB]") },
+    Figure { rare: true, ..mib("bytes_hot", "  of it hot [MiB]") },
+    Figure { rare: true, ..mib("bytes_cold", "  of it cold [MiB]") },
     mib("bytes_gc", "  moved by collection [MiB]"),
     mib("bytes_padding", "  padding [MiB]"),
     mib("bytes_rmw", "  completing partial units [MiB]"),

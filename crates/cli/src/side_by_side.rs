@@ -15,7 +15,8 @@ use flashwise_lab::{
 };
 use flashwise_ssd::Ssd;
 use flashwise_workload::{
-    Fit, JobPlan, JobSet, JobStream, Source, Synthetic, TraceReader, open_trace,
+    ClassMap, Classified, Fit, JobPlan, JobSet, JobStream, Source, Synthetic, TraceReader,
+    open_trace,
 };
 
 use crate::Failure;
@@ -31,7 +32,12 @@ pub(crate) struct SideBySide<'a> {
     pub(crate) pace: Pace,
     pub(crate) fit: Option<&'a Fit>,
     pub(crate) policies: &'a [Policy],
+    /// Classes that writes of a trace get by their address.
+    pub(crate) classes: &'a ClassMap,
 }
+
+/// A trace whose writes carry classes.
+type Trace = Classified<TraceReader>;
 
 /// Where the requests of one replay come from.
 enum Input<'a> {
@@ -108,7 +114,7 @@ impl SideBySide<'_> {
     }
 
     /// Inputs for `n` replays, and who reads for them.
-    fn inputs(&self, n: usize) -> Result<(Option<Feeder<TraceReader>>, Vec<Input<'_>>), Failure> {
+    fn inputs(&self, n: usize) -> Result<(Option<Feeder<Trace>>, Vec<Input<'_>>), Failure> {
         match self.work {
             Work::Jobs { plan } => Ok((None, (0..n).map(|_| Input::Jobs(plan)).collect())),
             Work::Trace { .. } => {
@@ -119,8 +125,9 @@ impl SideBySide<'_> {
         }
     }
 
-    fn open(&self) -> Result<TraceReader, Failure> {
-        open_trace(&self.args.input, &self.args.trace_options()).map_err(Failure::input)
+    fn open(&self) -> Result<Trace, Failure> {
+        let reader = open_trace(&self.args.input, &self.args.trace_options());
+        reader.map(|r| Classified::new(r, self.classes.clone())).map_err(Failure::input)
     }
 
     fn one(

@@ -30,6 +30,6 @@ pub use measure::Latencies;
 pub use observe::{ObserveError, Observer};
 pub use policy::{Policy, PolicyError};
 pub use replay::{Pace, Replay, replay, replay_observed};
-pub use row::{JobRow, Relations, Row};
+pub use row::{ClassBytes, JobRow, Relations, Row};
 pub use series::{Interval, LatencyRow, Series, SeriesRow};
 pub use share::{Feeder, Shared, share};

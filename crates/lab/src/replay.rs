@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use flashwise_hint::{Lba, Relation};
+use flashwise_hint::{DataClass, Lba, Relation};
 use flashwise_ssd::{BlockId, Command, RelationPolicy, Ssd, SsdCounters};
 use flashwise_workload::{Fit, OpKind, Request, Source};
 
@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::measure::{Digest, Latencies};
 use crate::observe::Observer;
 use crate::policy::Policy;
-use crate::row::{Relations, Row};
+use crate::row::{ClassBytes, Relations, Row};
 
 /// When requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -244,6 +244,7 @@ pub(crate) struct Run {
     n_units: u64,
     read_bytes: u64,
     write_bytes: u64,
+    classes: Option<ClassBytes>,
     reads: Latencies,
     writes: Latencies,
     others: Latencies,
@@ -263,6 +264,7 @@ impl Run {
             n_units: 0,
             read_bytes: 0,
             write_bytes: 0,
+            classes: None,
             reads: Latencies::default(),
             writes: Latencies::default(),
             others: Latencies::default(),
@@ -315,6 +317,9 @@ impl Run {
                 self.writes.record(latency_ns);
                 self.write_bytes += bytes;
                 self.n_units += ssd.units_of(r.sectors);
+                if r.hint.class != DataClass::Unspecified {
+                    self.count_class(r.hint.class, bytes);
+                }
             }
             OpKind::WriteZeroes => {
                 self.writes.record(latency_ns);
@@ -328,6 +333,17 @@ impl Run {
                 self.n_flushes += 1;
                 self.others.record(latency_ns);
             }
+        }
+    }
+
+    fn count_class(&mut self, class: DataClass, bytes: u64) {
+        let classes = self.classes.get_or_insert_default();
+        match class {
+            DataClass::Unspecified => {}
+            DataClass::Journal => classes.bytes_journal += bytes,
+            DataClass::Metadata => classes.bytes_metadata += bytes,
+            DataClass::Hot => classes.bytes_hot += bytes,
+            DataClass::Cold => classes.bytes_cold += bytes,
         }
     }
 
@@ -421,6 +437,7 @@ impl Run {
             bytes_rmw: ftl.bytes_rmw,
             bytes_meta: ftl.bytes_meta,
             bytes_coalesced: ftl.bytes_coalesced,
+            classes: self.classes,
             erases: ftl.erases,
             bytes_redo: ftl.bytes_redo,
             erase_max: wear.most,

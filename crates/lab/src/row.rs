@@ -16,6 +16,19 @@ pub enum Relations {
     Inferred,
 }
 
+/// Bytes of host writes by the class they carried. Writes without a class are in none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClassBytes {
+    /// Bytes of a journal.
+    pub bytes_journal: u64,
+    /// Bytes of other file-system metadata.
+    pub bytes_metadata: u64,
+    /// Bytes of hot data.
+    pub bytes_hot: u64,
+    /// Bytes of cold data.
+    pub bytes_cold: u64,
+}
+
 /// Figures of one workload under one policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
@@ -81,6 +94,9 @@ pub struct Row {
     pub bytes_meta: u64,
     /// Host bytes that replaced buffered data and were never programmed.
     pub bytes_coalesced: u64,
+    /// What the host's writes said about their data, if any said something.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub classes: Option<ClassBytes>,
     /// Blocks erased.
     pub erases: u64,
     /// Most erases of one block, over the life of the drive.

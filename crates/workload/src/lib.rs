@@ -17,6 +17,7 @@
 //! generated request takes a few nanoseconds.
 
 mod apps;
+mod classify;
 mod driver;
 mod error;
 mod extents;
@@ -34,6 +35,7 @@ mod trace;
 mod zipf;
 
 pub use apps::{AppAbout, AppError, AppSpec};
+pub use classify::{ClassMap, Classified};
 pub use driver::{Driver, Issue};
 pub use error::WorkloadError;
 pub use extents::Extents;
