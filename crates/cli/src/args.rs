@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Replay a block trace or a fio job on a modelled drive
+    /// Replay a block trace, fio jobs or an application on a modelled drive
     Replay(Box<ReplayArgs>),
     /// List, explain or make drives
     Device(DeviceArgs),
@@ -27,8 +27,16 @@ pub(crate) enum Verb {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// Trace (plain, gzip, xz or zstd) or fio job (*.fio)
-    pub(crate) input: PathBuf,
+    /// Trace (plain, gzip, xz or zstd), fio job (*.fio), or application with settings, for
+    /// example varmail or varmail,files=20000 (see --list)
+    #[arg(required_unless_present = "list")]
+    input: Option<PathBuf>,
+    /// List the applications with their settings, and the options of --fs
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// File system of an application, for example ext4,data=journal [default: ext4]
+    #[arg(long, value_name = "FS")]
+    pub(crate) fs: Option<String>,
     /// Print what was understood of a trace, and replay nothing
     #[arg(long)]
     pub(crate) inspect: bool,
@@ -96,6 +104,11 @@ pub(crate) struct ReplayArgs {
 }
 
 impl ReplayArgs {
+    /// What is replayed.
+    pub(crate) fn input(&self) -> &Path {
+        self.input.as_deref().unwrap_or(Path::new(""))
+    }
+
     /// How to read the trace.
     pub(crate) fn trace_options(&self) -> TraceOptions {
         TraceOptions {

@@ -23,8 +23,8 @@ const SECTOR_BYTES: u64 = 512;
 const DEVICES_SHOWN: usize = 20;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let path = args.input.display();
-    if is_job(&args.input) {
+    let path = args.input().display();
+    if is_job(args.input()) {
         return Err(Failure::Input(anyhow!(
             "{path}: --inspect expects a trace, found a fio job (*.fio); replay the job, or read \
              it: it is the description"
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
         output::message(&format!("note: no effect of {name}: --inspect replays nothing"));
     }
     let progress = Progress::start("reading the trace");
-    let reader = open_trace(&args.input, &args.trace_options()).map_err(Failure::input)?;
+    let reader = open_trace(args.input(), &args.trace_options()).map_err(Failure::input)?;
     let mut source = Profiled::new(reader);
     let summary = summarize(&mut source, UNIT_SECTORS).map_err(Failure::input)?;
     drop(progress);
@@ -88,7 +88,7 @@ fn object(args: &ReplayArgs, reader: &TraceReader, s: &Summary, p: &Profile) -> 
     let mut notices = reader.notices();
     notices.extend(s.implausible_span());
     json!({
-        "inspect": args.input.display().to_string(),
+        "inspect": args.input().display().to_string(),
         "format": reader.format().to_string(),
         "compression": reader.compression().to_string(),
         "time_unit": reader.time_unit().to_string(),

@@ -95,7 +95,7 @@ pub(crate) fn classes(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Class
     if !args.journal.is_asked() {
         return Ok(ClassMap::default());
     }
-    let input = args.input.display();
+    let input = args.input().display();
     let Work::Trace { summary, n_devices_apart, .. } = work else {
         let e = anyhow!(
             "{input}: --journal-of and --journal-range expect a block trace, found a fio job, \

@@ -6,6 +6,7 @@
 mod args;
 mod device;
 mod device_new;
+mod files;
 mod inspect;
 mod jobs;
 mod journal;

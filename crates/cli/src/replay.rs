@@ -14,6 +14,7 @@ use flashwise_workload::{
 
 use crate::Failure;
 use crate::args::ReplayArgs;
+use crate::files::{self, App};
 use crate::inspect;
 use crate::jobs;
 use crate::journal;
@@ -25,6 +26,7 @@ use crate::watch::{Files, same_file};
 pub(crate) enum Work {
     Trace { summary: Box<Summary>, format: String, n_devices_apart: usize },
     Jobs { plan: JobPlan },
+    App { app: Box<App> },
 }
 
 /// The one job of a plan that is a plain closed loop.
@@ -36,13 +38,20 @@ pub(crate) fn plain(plan: &JobPlan) -> Option<&JobSpec> {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.list {
+        return files::list(args.json);
+    }
     if args.inspect {
         return inspect::run(args);
+    }
+    let app = files::app(args)?;
+    if let Some(app) = app.as_ref().filter(|_| files::is_on_ram(args)) {
+        return files::run_on_ram(args, app);
     }
     let policies = policies(args)?;
     let mut ssd = open_device(args)?;
     let loaded = is_saved_drive(Path::new(&args.device));
-    let (work, notices) = open_work(args, &ssd)?;
+    let (work, notices) = open_work(args, app, &ssd)?;
     let unused = unused_options(args, &work, loaded);
     notices.iter().chain(&unused).for_each(|n| output::message(&format!("note: {n}")));
     let pace = pace(args, &ssd, &work)?;
@@ -92,8 +101,14 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// Options that were given and change nothing.
 fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
-    let is_job = matches!(work, Work::Jobs { .. });
+    let is_job = !matches!(work, Work::Trace { .. });
+    let is_app = matches!(work, Work::App { .. });
     let unused = [
+        (args.fs.is_some() && !is_app, "--fs: a trace or a job is of a device, not of files"),
+        (
+            args.queue_depth.is_some() && is_app,
+            "--queue-depth: a file system has --fs ext4,nr-requests=N",
+        ),
         (args.time_scale != 1.0 && is_job, "--time-scale: a job has no arrival times"),
         (
             args.time_scale != 1.0 && !is_job && args.queue_depth.is_some(),
@@ -103,7 +118,8 @@ fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
     ];
     let given = unused.into_iter().filter(|(given, _)| *given).map(|(_, what)| what.to_owned());
     let of_traces = args.given_trace_options().into_iter().filter(|_| is_job);
-    let of_traces = of_traces.map(|name| format!("{name}: the input is a fio job"));
+    let what = if is_app { "an application" } else { "a fio job" };
+    let of_traces = of_traces.map(|name| format!("{name}: the input is {what}"));
     given.chain(of_traces).map(|what| format!("no effect of {what}")).collect()
 }
 
@@ -128,10 +144,18 @@ fn open_device(args: &ReplayArgs) -> Result<Ssd, Failure> {
     Ssd::new(cfg, Options::default()).map_err(Failure::input)
 }
 
-fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failure> {
-    if is_job(&args.input) {
-        let file =
-            read_fio_file(&args.input, &|name| std::env::var(name).ok()).map_err(Failure::input)?;
+fn open_work(
+    args: &ReplayArgs,
+    app: Option<App>,
+    ssd: &Ssd,
+) -> Result<(Work, Vec<String>), Failure> {
+    if let Some(app) = app {
+        let notices = app.check(ssd.capacity_sectors() * 512)?;
+        return Ok((Work::App { app: Box::new(app) }, notices));
+    }
+    if is_job(args.input()) {
+        let file = read_fio_file(args.input(), &|name| std::env::var(name).ok())
+            .map_err(Failure::input)?;
         let target = JobTarget {
             capacity_sectors: ssd.capacity_sectors(),
             n_handles: ssd.ftl().config().n_handles,
@@ -142,7 +166,7 @@ fn open_work(args: &ReplayArgs, ssd: &Ssd) -> Result<(Work, Vec<String>), Failur
         return Ok((Work::Jobs { plan }, file.notices().to_vec()));
     }
     let progress = Progress::start("reading the trace");
-    let mut reader = open_trace(&args.input, &args.trace_options()).map_err(Failure::input)?;
+    let mut reader = open_trace(args.input(), &args.trace_options()).map_err(Failure::input)?;
     let summary = summarize(&mut reader, ssd.sectors_per_unit()).map_err(Failure::input)?;
     drop(progress);
     let mut notices = reader.notices();
@@ -174,6 +198,7 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
         return Err(Failure::Input(anyhow!("--queue-depth {n}: expected 1 to 65535")));
     }
     let queue_depth = match (args.queue_depth, work) {
+        (_, Work::App { .. }) => return Ok(Pace::Driven),
         (None, Work::Trace { .. }) => return Ok(Pace::Open { time_scale: args.time_scale }),
         (Some(n), Work::Trace { .. }) => n,
         (_, Work::Jobs { plan }) => match plain(plan) {
@@ -187,7 +212,7 @@ fn pace(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Pace, Failure> {
 /// The drive must not be saved over what it was made from.
 fn check_save_drive(args: &ReplayArgs) -> Result<(), Failure> {
     let Some(path) = &args.save_drive else { return Ok(()) };
-    let others = [args.input.as_path(), Path::new(&args.device)];
+    let others = [args.input(), Path::new(&args.device)];
     if others.iter().any(|other| same_file(path, other)) {
         let e = anyhow!("--save-drive {}: this run uses that file already", path.display());
         return Err(Failure::Input(e));
@@ -197,7 +222,7 @@ fn check_save_drive(args: &ReplayArgs) -> Result<(), Failure> {
 
 /// The files of `--series` and `--latencies`, created before the work begins.
 fn watch_files(args: &ReplayArgs, ssd: &Ssd) -> Result<Files, Failure> {
-    let mut others = vec![args.input.as_path(), Path::new(&args.device)];
+    let mut others = vec![args.input(), Path::new(&args.device)];
     others.extend(args.save_drive.as_deref());
     Files::create(&args.watch, ssd, &others)
 }
@@ -210,7 +235,7 @@ fn fit(args: &ReplayArgs, ssd: &Ssd, work: &Work) -> Result<Option<Fit>, Failure
         return Ok(None);
     }
     let fit = Fit::new(args.fit, summary, capacity, ssd.sectors_per_unit());
-    fit.map(Some).map_err(|e| Failure::Input(anyhow!("{}: {e}", args.input.display())))
+    fit.map(Some).map_err(|e| Failure::Input(anyhow!("{}: {e}", args.input().display())))
 }
 
 fn age(args: &ReplayArgs, ssd: &mut Ssd, loaded: bool) -> Option<Aging> {
@@ -236,6 +261,8 @@ fn fill_what_is_read(ssd: &mut Ssd, work: &Work, fit: Option<&Fit>) -> Result<()
                 fill_ranges(ssd, fitted.into_iter().map(|(start, end)| start..end));
             }
         }
+        // A file system reads what it wrote.
+        Work::App { .. } => {}
         Work::Jobs { plan } => {
             fill_ranges(ssd, plan.regions_read());
         }
@@ -281,9 +308,10 @@ fn print(
         let format = match work {
             Work::Trace { format, .. } => format.as_str(),
             Work::Jobs { .. } => "fio job",
+            Work::App { .. } => "application",
         };
         return output::results(&json_text(&json!({
-            "replay": args.input.display().to_string(),
+            "replay": args.input().display().to_string(),
             "device": args.device,
             "set": args.set,
             "seed": args.seed,
@@ -295,17 +323,21 @@ fn print(
             "summary": summary,
         })));
     }
-    let mut text = format!("{} on {}\n", args.input.display(), args.device);
+    let mut text = format!("{} on {}\n", args.input().display(), args.device);
     text.push_str(&match aging {
         Some(a) => aged_line(a),
         None if is_saved_drive(Path::new(&args.device)) => "drive: as saved\n".to_owned(),
         None => "drive: blank (--fresh)\n".to_owned(),
     });
+    if let Work::App { app } = work {
+        text.push_str(&files::fs_line(app));
+    }
     if fit.is_some() {
         text.push_str(&fitted_line(args, work));
     }
     text.push('\n');
     text.push_str(&figures_table(&values, "policy", FIGURES));
+    text.push_str(&files::table(&values));
     text.push_str(&jobs::table(&values));
     if !summary.is_empty() {
         text.push_str(&format!("\n{}\n", summary.join("\n")));

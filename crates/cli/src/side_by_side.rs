@@ -9,9 +9,10 @@ use std::thread;
 
 use cpu_time::ThreadTime;
 
+use flashwise_hostfs::Host;
 use flashwise_lab::{
     Feeder, LabError, ObserveError, Observer, Pace, Policy, Replay, Row, Shared,
-    replay_jobs_observed, replay_observed, share,
+    replay_files_observed, replay_jobs_observed, replay_observed, share,
 };
 use flashwise_ssd::Ssd;
 use flashwise_workload::{
@@ -21,6 +22,7 @@ use flashwise_workload::{
 
 use crate::Failure;
 use crate::args::ReplayArgs;
+use crate::files::App;
 use crate::output::Progress;
 use crate::replay::{Work, plain, workload_name};
 use crate::watch::{Files, Watch};
@@ -43,6 +45,7 @@ type Trace = Classified<TraceReader>;
 enum Input<'a> {
     Trace(Box<dyn Source + Send>),
     Jobs(&'a JobPlan),
+    App(&'a App),
 }
 
 impl SideBySide<'_> {
@@ -51,7 +54,7 @@ impl SideBySide<'_> {
         let names: Vec<&str> = self.policies.iter().map(|p| &*p.name).collect();
         let progress = Progress::start(&format!(
             "replaying {}, {}",
-            workload_name(&self.args.input),
+            workload_name(self.args.input()),
             names.join(" and ")
         ));
         let result = if files.needs_turns() || self.policies.len() == 1 {
@@ -74,6 +77,7 @@ impl SideBySide<'_> {
             let input = match self.work {
                 Work::Trace { .. } => Input::Trace(Box::new(self.open()?)),
                 Work::Jobs { plan } => Input::Jobs(plan),
+                Work::App { app } => Input::App(app),
             };
             rows.push(self.one(drive, input, policy, watch.as_mut()).map_err(failure)?);
             let series = watch.and_then(Watch::into_series);
@@ -117,6 +121,7 @@ impl SideBySide<'_> {
     fn inputs(&self, n: usize) -> Result<(Option<Feeder<Trace>>, Vec<Input<'_>>), Failure> {
         match self.work {
             Work::Jobs { plan } => Ok((None, (0..n).map(|_| Input::Jobs(plan)).collect())),
+            Work::App { app } => Ok((None, (0..n).map(|_| Input::App(app)).collect())),
             Work::Trace { .. } => {
                 let (feeder, shared) = share(self.open()?, n);
                 let input = |s: Shared| Input::Trace(Box::new(s));
@@ -126,7 +131,7 @@ impl SideBySide<'_> {
     }
 
     fn open(&self) -> Result<Trace, Failure> {
-        let reader = open_trace(&self.args.input, &self.args.trace_options());
+        let reader = open_trace(self.args.input(), &self.args.trace_options());
         reader.map(|r| Classified::new(r, self.classes.clone())).map_err(Failure::input)
     }
 
@@ -138,15 +143,15 @@ impl SideBySide<'_> {
         watch: Option<&mut Watch<'_>>,
     ) -> Result<Row, LabError> {
         let mut drive = drive.with_relation(policy.relation);
-        let workload = workload_name(&self.args.input);
+        let workload = workload_name(self.args.input());
         let clock = || ThreadTime::now().as_duration().as_secs_f64();
         let cpu_clock: Option<&dyn Fn() -> f64> =
             if self.args.timing { Some(&clock) } else { None };
         let (pace, fit) = (self.pace, self.fit);
         let spec = Replay { workload: &workload, policy, pace, fit, cpu_clock };
         match watch {
-            Some(watch) => carry_out(&mut drive, input, &spec, watch),
-            None => carry_out(&mut drive, input, &spec, &mut ()),
+            Some(watch) => carry_out(&mut drive, input, &spec, self.args.seed, watch),
+            None => carry_out(&mut drive, input, &spec, self.args.seed, &mut ()),
         }
     }
 }
@@ -163,9 +168,16 @@ fn carry_out<O: Observer>(
     ssd: &mut Ssd,
     input: Input<'_>,
     spec: &Replay<'_>,
+    seed: u64,
     observer: &mut O,
 ) -> Result<Row, LabError> {
     let plan = match input {
+        Input::App(app) => {
+            let device_bytes = ssd.capacity_sectors() * 512;
+            let host = Host::new(app.spec.build(seed), &app.fs, device_bytes);
+            let mut host = host.map_err(LabError::Host)?;
+            return replay_files_observed(ssd, &mut host, spec, observer);
+        }
         Input::Trace(source) => return replay_observed(ssd, source, spec, observer),
         Input::Jobs(plan) => plan,
     };

@@ -254,14 +254,12 @@ impl PageCache {
 
     /// Pages were sent to the device: they are clean. How many were dirty.
     pub(crate) fn clean(&mut self, file: &mut FilePages, range: Range<u32>) -> u32 {
-        let mut n = 0;
-        for index in chunks_of(&range) {
-            let Some(slot) = self.slot(file, index) else { continue };
-            let chunk = &mut self.chunks[slot as usize];
+        let (mut n, chunks) = (0, chunks_of(&range));
+        let mut from = chunks.start;
+        while let Some(index) = file.dirty_chunks.range(from..chunks.end).next().copied() {
+            from = index + 1;
+            let chunk = &mut self.chunks[file.chunks[&index] as usize];
             let gone = chunk.dirty & bits(&range, index);
-            if gone == 0 {
-                continue;
-            }
             chunk.dirty &= !gone;
             chunk.fresh &= !gone;
             n += gone.count_ones();

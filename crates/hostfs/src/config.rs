@@ -99,6 +99,9 @@ pub struct FsConfig {
     pub atime: Atime,
     /// When free space is told.
     pub discard: Discard,
+    /// mkfs tells the device to forget everything, as mkfs.ext4 does where it can. Off, what
+    /// an aged drive holds stays until it is overwritten.
+    pub mkfs_discard: bool,
     /// Part of the device the file system is on \[bytes\]; `None`: all of it.
     pub size_bytes: Option<u64>,
     /// Blocks no program may use \[%\] (`mkfs.ext4 -m`).
@@ -119,6 +122,8 @@ pub struct FsConfig {
     pub read_cache: bool,
     /// Largest request \[bytes\].
     pub request_bytes: u32,
+    /// Most pieces of memory in a request (`max_segments`); drives have about 128.
+    pub segments: u32,
     /// Requests a plug holds back.
     pub plug_requests: u32,
     /// Size of a request that ends a plug \[bytes\].
@@ -148,6 +153,7 @@ impl Default for FsConfig {
             barrier: true,
             atime: Atime::Relatime,
             discard: Discard::Off,
+            mkfs_discard: false,
             size_bytes: None,
             reserved_percent: 0.0,
             memory_bytes: 8 << 30,
@@ -158,6 +164,7 @@ impl Default for FsConfig {
             readahead_bytes: 128 << 10,
             read_cache: true,
             request_bytes: 1 << 20,
+            segments: 128,
             plug_requests: 16,
             plug_bytes: 128 << 10,
             nr_requests: 1023,
@@ -295,6 +302,7 @@ const KEYS: &[Key] = &[
             Discard::Periodic(s) => format!("{s}s"),
         }
     ),
+    key!("mkfs-discard", SWITCH, |c, v| switch(&mut c.mkfs_discard, v), |c| on_off(c.mkfs_discard)),
     key!(
         "size",
         "auto, or a size of at least 8m in whole blocks of 4k",
@@ -349,6 +357,12 @@ const KEYS: &[Key] = &[
         "a size from 4k to 4m in whole blocks of 4k",
         |c, v| request_bytes(&mut c.request_bytes, v),
         |c| show(u64::from(c.request_bytes))
+    ),
+    key!(
+        "segments",
+        "a number from 1 to 65535",
+        |c, v| number(&mut c.segments, v, 1, 65_535),
+        |c| c.segments.to_string()
     ),
     key!(
         "plug",
@@ -504,7 +518,7 @@ impl FsConfig {
     pub fn summary(&self) -> String {
         let mut text = "ext4".to_owned();
         for (name, value, is_default) in self.choices() {
-            if !is_default || matches!(name, "data" | "journal" | "discard") {
+            if !is_default || matches!(name, "data" | "journal" | "discard" | "mkfs-discard") {
                 let _ = write!(text, ",{name}={value}");
             }
         }
@@ -615,7 +629,10 @@ mod tests {
         );
         assert_eq!((config.journal_bytes, config.expire_ms), (Some(64 << 20), 1500));
         assert!(!config.delays_allocation() && FsConfig::default().delays_allocation());
-        assert_eq!(FsConfig::default().summary(), "ext4,data=ordered,journal=internal,discard=off");
+        assert_eq!(
+            FsConfig::default().summary(),
+            "ext4,data=ordered,journal=internal,discard=off,mkfs-discard=off"
+        );
     }
 
     #[test]

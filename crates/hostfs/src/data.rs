@@ -74,6 +74,12 @@ impl FileSystem {
                 Some(e) => {
                     let to = page + e.len.min(pages.end - page);
                     self.mark_dirty(i, page..to, e.unwritten);
+                    if e.unwritten && self.cfg.data == DataMode::Journal {
+                        // Logged data is written as soon as it is logged.
+                        self.inodes[i as usize].extents.mark_written(page..to);
+                        self.touch_tree(i, page, cpu).map_err(|_| Outcome::NoSpace)?;
+                        self.touch_inode(i, true);
+                    }
                     page = to;
                 }
                 None if delays => {
@@ -221,6 +227,7 @@ impl FileSystem {
                     target: Target::Main,
                     start: extent.0,
                     len: extent.1,
+                    segments: self.segments(extent.1),
                     fua: false,
                     class: IoClass::Data,
                     hint: self.write_hint(i, at, fresh),
@@ -265,6 +272,12 @@ impl FileSystem {
             self.touch_inode(i, true);
         }
         Some((extent.start, len))
+    }
+
+    /// Pieces of memory that so many dirty pages are in: logged data is cached block by
+    /// block.
+    fn segments(&self, n_pages: u32) -> u32 {
+        if self.cfg.data == DataMode::Journal { n_pages } else { 1 }
     }
 
     /// With `data=journal`: whether a block may not go home yet.
@@ -313,6 +326,7 @@ impl FileSystem {
                 target: Target::Main,
                 start: block.0,
                 len: block.1,
+                segments: 1,
                 fua: false,
                 class: IoClass::Data,
                 hint: self.write_hint(i, at, fresh),
@@ -348,6 +362,7 @@ impl FileSystem {
                     target: Target::Main,
                     start: extent.start,
                     len,
+                    segments: 1,
                     fua: false,
                     class: IoClass::Data,
                     hint: self.hint(DataClass::Unspecified, Handle(0)),

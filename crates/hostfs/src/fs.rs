@@ -335,7 +335,18 @@ impl FileSystem {
             MapFor::WriteBack => false,
         };
         let extent = Extent { logical, start: found.start, len: found.len, unwritten };
-        self.inodes[i as usize].extents.insert(extent);
+        let extents = &mut self.inodes[i as usize].extents;
+        let n_before = extents.as_slice().len();
+        extents.insert(extent);
+        if how == MapFor::WriteBack
+            && n_before == EXTENTS_INLINE
+            && extents.as_slice().len() == n_before
+            && let Some(journal) = &mut self.journal
+        {
+            // The blocks are unwritten for a moment, which makes one extent more than the
+            // inode holds: a block of the tree comes and goes, and is revoked.
+            journal.revoke(self.now_ns);
+        }
         self.touch_blocks_of(found.start.group());
         self.touch_tree(i, logical, cpu)?;
         self.touch_inode(i, true);
@@ -436,6 +447,7 @@ impl FileSystem {
             target: self.journal_target(),
             start,
             len,
+            segments: len,
             fua: fua && self.cfg.barrier,
             class: IoClass::Journal,
             hint: self.hint(DataClass::Journal, Handle(0)),
@@ -510,6 +522,7 @@ impl FileSystem {
                 target: Target::Main,
                 start: *block,
                 len: 1,
+                segments: 1,
                 fua: false,
                 class: IoClass::Metadata,
                 hint,

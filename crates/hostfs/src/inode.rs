@@ -117,10 +117,16 @@ impl ReadAhead {
         }
     }
 
+    /// Longest window for a request of `n` pages: a request longer than the read-ahead is
+    /// read whole, up to the longest request. Source: mm/readahead.c `ractl_max_pages`.
+    fn longest(n: u32, max: u32, io_max: u32) -> u32 {
+        if n > max { max.max(n.min(io_max)) } else { max }
+    }
+
     /// `page` is not in memory, and `n` pages are wanted from there: the pages to read now.
     /// `max` is the longest read-ahead, `io_max` the longest request.
     pub(crate) fn miss(&mut self, page: u32, n: u32, max: u32, io_max: u32) -> Range<u32> {
-        let max = if n > max { max.max(n.min(io_max)) } else { max };
+        let max = Self::longest(n, max, io_max);
         if max == 0 {
             return page..page + n.clamp(1, io_max);
         }
@@ -140,8 +146,16 @@ impl ReadAhead {
         self.start..self.start + self.size
     }
 
-    /// Pages to read beside, because `range` reaches those that were read ahead.
-    pub(crate) fn hit(&mut self, range: &Range<u32>, max: u32) -> Option<Range<u32>> {
+    /// Pages to read beside, because `range` reaches those that were read ahead; `n` pages
+    /// are wanted.
+    pub(crate) fn hit(
+        &mut self,
+        range: &Range<u32>,
+        n: u32,
+        max: u32,
+        io_max: u32,
+    ) -> Option<Range<u32>> {
+        let max = if max == 0 { 0 } else { Self::longest(n, max, io_max) };
         if self.size == 0 || self.ahead == 0 || max == 0 {
             return None;
         }
@@ -179,18 +193,19 @@ mod tests {
         let mut ahead = ReadAhead::default();
         assert_eq!(ahead.miss(0, 1, 32, 256), 0..4);
         ahead.read_to(1);
-        assert_eq!(ahead.hit(&(1..2), 32), Some(4..12));
-        assert_eq!(ahead.hit(&(2..4), 32), None);
-        assert_eq!(ahead.hit(&(4..5), 32), Some(12..28));
-        assert_eq!(ahead.hit(&(12..13), 32), Some(28..60));
-        assert_eq!(ahead.hit(&(28..29), 32), Some(60..92));
+        assert_eq!(ahead.hit(&(1..2), 1, 32, 256), Some(4..12));
+        assert_eq!(ahead.hit(&(2..4), 1, 32, 256), None);
+        assert_eq!(ahead.hit(&(4..5), 1, 32, 256), Some(12..28));
+        assert_eq!(ahead.hit(&(12..13), 1, 32, 256), Some(28..60));
+        assert_eq!(ahead.hit(&(28..29), 1, 32, 256), Some(60..92));
     }
 
     #[test]
     fn a_large_read_is_read_whole_and_a_random_one_alone() {
         let mut ahead = ReadAhead::default();
         assert_eq!(ahead.miss(0, 256, 32, 256), 0..256);
-        ahead.read_to(256);
+        assert_eq!(ahead.hit(&(0..256), 256, 32, 256), Some(256..512));
+        ahead.read_to(512);
         assert_eq!(ahead.miss(1000, 2, 32, 256), 1000..1002);
         assert_eq!(ReadAhead::default().miss(7, 3, 0, 256), 7..10);
     }

@@ -346,10 +346,11 @@ impl Journal {
         self.finished.front().map_or(self.head, |c| c.log_start)
     }
 
-    /// Whether moving the tail would free a quarter of the log, which makes a commit write
-    /// the journal's superblock. Source: fs/jbd2/commit.c.
+    /// Whether moving the tail would free as much as a transaction may take, which makes a
+    /// commit write the journal's superblock. Source: fs/jbd2/commit.c; measured on Linux
+    /// 6.18.
     pub(crate) fn should_move_tail(&self) -> bool {
-        self.needed() - self.tail >= self.len / 4
+        self.needed() - self.tail >= self.len / 3
     }
 
     /// Whether the tail can move at all.

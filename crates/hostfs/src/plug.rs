@@ -37,6 +37,9 @@ pub(crate) struct Bio {
     pub(crate) target: Target,
     pub(crate) start: FsBlock,
     pub(crate) len: u32,
+    /// Pieces of memory it is in: one for each block where blocks are cached one by one
+    /// (metadata, the log, logged data), one for a run of pages of a file.
+    pub(crate) segments: u32,
     pub(crate) fua: bool,
     pub(crate) class: IoClass,
     pub(crate) hint: WriteHint,
@@ -51,6 +54,7 @@ impl Bio {
             target,
             start: FsBlock(0),
             len: 0,
+            segments: 0,
             fua: false,
             class: IoClass::Journal,
             hint: WriteHint::NONE,
@@ -72,6 +76,8 @@ pub(crate) struct Queued {
 pub(crate) struct PlugRules {
     /// Largest request \[blocks\].
     pub(crate) blocks_max: u32,
+    /// Most pieces of memory in a request.
+    pub(crate) segments_max: u32,
     /// Requests that end a plug.
     pub(crate) n_max: usize,
     /// Size of the last request that ends a plug \[blocks\].
@@ -105,22 +111,29 @@ impl Plug {
         }
         let mut n_new = 0;
         let mut rest = bio;
+        // Blocks of a bio with a segment each: both limits are one.
+        let is_scattered = bio.segments == bio.len;
+        let most = rules.blocks_max.min(if is_scattered { rules.segments_max } else { u32::MAX });
         if self.n_held > 0 {
             let last = &mut self.queue.back_mut().expect("a held request is queued").bio;
-            let fits = rules.blocks_max.saturating_sub(last.len).min(rest.len);
-            if fits > 0 && continues(last, &rest) && (fits == rest.len) {
-                last.len += fits;
-                rest.len = 0;
+            if continues(last, &rest)
+                && last.len + rest.len <= rules.blocks_max
+                && last.segments + rest.segments <= rules.segments_max
+            {
+                last.len += rest.len;
+                last.segments += rest.segments;
+                return 0;
             }
         }
         while rest.len > 0 {
-            let len = rest.len.min(rules.blocks_max);
+            let len = rest.len.min(most);
             let last_blocks = self.queue.back().map_or(0, |q| q.bio.len);
             if self.n_held >= rules.n_max || (self.n_held > 0 && last_blocks >= rules.flush_blocks)
             {
                 self.flush(costs);
             }
-            self.push(Bio { len, ..rest }, costs);
+            let segments = if is_scattered { len } else { rest.segments };
+            self.push(Bio { len, segments, ..rest }, costs);
             n_new += 1;
             rest.start.0 += len;
             rest.len -= len;
@@ -179,13 +192,15 @@ fn continues(last: &Bio, next: &Bio) -> bool {
 mod tests {
     use super::*;
 
-    const RULES: PlugRules = PlugRules { blocks_max: 256, n_max: 16, flush_blocks: 32 };
+    const RULES: PlugRules =
+        PlugRules { blocks_max: 256, segments_max: 128, n_max: 16, flush_blocks: 32 };
 
     fn bio(start: u32, len: u32) -> Bio {
         Bio {
             op: IoOp::Read,
             start: FsBlock(start),
             len,
+            segments: 1,
             class: IoClass::Data,
             ..Bio::flush(Target::Main)
         }
@@ -202,14 +217,22 @@ mod tests {
 
     #[test]
     fn neighbours_merge_up_to_the_largest_request() {
-        let pages: Vec<Bio> = (0..300).map(|n| bio(n, 1)).collect();
+        let pages: Vec<Bio> = (0..75).map(|n| bio(n * 4, 4)).collect();
         let made = requests(&pages);
         // The bio that does not fit finds a large request before it, which ends the plug.
-        assert_eq!(made, [(0, 256, 10_000 + 100 + 257), (256, 44, 10_000 + 100 + 43)]);
+        assert_eq!(made, [(0, 256, 10_000 + 100 + 65), (256, 44, 10_000 + 100 + 10)]);
         assert_eq!(
             requests(&[bio(0, 600)]).iter().map(|r| r.1).collect::<Vec<_>>(),
             [256, 256, 88]
         );
+    }
+
+    #[test]
+    fn blocks_in_memory_of_their_own_make_smaller_requests() {
+        let log = Bio { segments: 300, ..bio(0, 300) };
+        assert_eq!(requests(&[log]).iter().map(|r| r.1).collect::<Vec<_>>(), [128, 128, 44]);
+        let files: Vec<Bio> = (0..130).map(|n| bio(n, 1)).collect();
+        assert_eq!(requests(&files).iter().map(|r| r.1).collect::<Vec<_>>(), [128, 2]);
     }
 
     #[test]

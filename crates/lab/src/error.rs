@@ -21,6 +21,9 @@ pub enum LabError {
         #[source]
         source: CommandError,
     },
+    /// An application on a file system could not start or go on.
+    #[error(transparent)]
+    Host(flashwise_hostfs::HostError),
     /// A workload without a single request.
     #[error("{name}: no requests; nothing can be measured")]
     NoRequests {

@@ -41,6 +41,9 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
     let start_ns = ssd.now_ns();
     let mut window = Window::new(ssd.counters(), start_ns);
     let mut run = Run::new(spec.policy.relation);
+    if driver.is_host() {
+        run.relations_come_with_writes();
+    }
     let mut meters: Vec<Meter> = driver.job_names().iter().map(|_| Meter::default()).collect();
     let mut n_ramp = 0;
     observer.starts(ssd, start_ns);
@@ -78,6 +81,7 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
     }
     let name = spec.workload.to_owned();
     match (run.n, n_ramp) {
+        _ if driver.is_host() => {}
         (0, 0) => return Err(LabError::NoRequests { name }),
         (0, n) => return Err(LabError::OnlyRamp { name, n }),
         _ => {}

@@ -8,11 +8,13 @@
 //! * [`replay`]: drives a workload through a drive and measures; [`share`] reads it once
 //!   for several replays; [`in_words`] says what one was worth against another.
 //! * [`replay_jobs`]: the same for jobs that wait for their completions.
+//! * [`replay_files`]: the same for an application on a file system.
 //! * [`Series`]: an [`Observer`] of a replay that gives a row for each interval.
 
 mod aging;
 mod compare;
 mod error;
+mod files;
 mod jobs;
 mod measure;
 mod observe;
@@ -25,6 +27,7 @@ mod share;
 pub use aging::{Aging, fill_ranges, precondition};
 pub use compare::in_words;
 pub use error::LabError;
+pub use files::{FilesRow, OpRow, replay_files, replay_files_observed, run_files_on_ram};
 pub use jobs::{replay_jobs, replay_jobs_observed};
 pub use measure::Latencies;
 pub use observe::{ObserveError, Observer};

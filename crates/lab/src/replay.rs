@@ -274,6 +274,13 @@ impl Run {
         }
     }
 
+    /// Relations come with the writes, and none is inferred.
+    pub(crate) fn relations_come_with_writes(&mut self) {
+        if self.relation != RelationPolicy::None {
+            self.relations = Relations::Carried;
+        }
+    }
+
     #[inline]
     fn carry_out(&mut self, ssd: &mut Ssd, r: &Request, at_ns: u64) -> Result<u64, LabError> {
         let done_ns = self.serve(ssd, r, at_ns)?;

@@ -153,6 +153,9 @@ pub struct Row {
     /// Why the run ended before its workload did: the drive became read-only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
+    /// What an application on a file system got, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Box<crate::files::FilesRow>>,
     /// Figures of each job, if the workload is made of jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobRow>,

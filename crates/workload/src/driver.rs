@@ -33,6 +33,12 @@ pub trait Driver {
     /// \[ns since the start of the workload\].
     fn completed(&mut self, done_ns: u64);
 
+    /// Everything that is known about writes comes with them, and nothing has to be
+    /// inferred; and a run that never needs the drive is one. True for file systems.
+    fn is_host(&self) -> bool {
+        false
+    }
+
     /// Names of the rows that requests are reported under.
     fn job_names(&self) -> &[String];
 }
@@ -48,5 +54,27 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn job_names(&self) -> &[String] {
         (**self).job_names()
+    }
+
+    fn is_host(&self) -> bool {
+        (**self).is_host()
+    }
+}
+
+impl<D: Driver + ?Sized> Driver for &mut D {
+    fn next_issue(&mut self) -> Option<Issue> {
+        (**self).next_issue()
+    }
+
+    fn completed(&mut self, done_ns: u64) {
+        (**self).completed(done_ns);
+    }
+
+    fn job_names(&self) -> &[String] {
+        (**self).job_names()
+    }
+
+    fn is_host(&self) -> bool {
+        (**self).is_host()
     }
 }

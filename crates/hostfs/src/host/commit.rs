@@ -9,13 +9,16 @@
 use super::{Flow, Host, NEVER, Task};
 use crate::application::Application;
 use crate::config::{DataMode, Discard};
-use crate::data::SECTORS;
 use crate::journal::{Home, Oldest, Tid};
 use crate::layout::FsBlock;
 use crate::plug::{Bio, NO_FILE, Target};
 
 /// Blocks written home at once to make log space. Source: fs/jbd2, `JBD2_NR_BATCH`.
 const CHECKPOINT_BATCH: usize = 64;
+
+/// Longest discard \[blocks\]: 2 TiB less one block would be the most that a request's 32
+/// bits of sectors hold.
+const DISCARD_MAX: u32 = 1 << 28;
 
 /// Where a commit is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -315,6 +318,7 @@ impl<A: Application> Host<A> {
                     target: Target::Main,
                     start: *block,
                     len: 1,
+                    segments: 1,
                     fua: false,
                     class: crate::io::IoClass::Metadata,
                     hint,
@@ -361,11 +365,14 @@ impl<A: Application> Host<A> {
                 _ => merged.push((start, len)),
             }
         }
-        for (start, len) in merged {
+        let pieces = merged.into_iter().flat_map(|(start, len)| {
+            let starts = (0..len).step_by(DISCARD_MAX as usize);
+            starts.map(move |at| (FsBlock(start.0 + at), DISCARD_MAX.min(len - at)))
+        });
+        for (start, len) in pieces {
             let bio = Bio { op: crate::io::IoOp::Discard, start, len, ..Bio::flush(Target::Main) };
             self.add(a, Bio { class: crate::io::IoClass::Data, ..bio });
         }
-        debug_assert!(SECTORS == 8);
     }
 
     /// Whether data of `i` has to commit before it can go home.

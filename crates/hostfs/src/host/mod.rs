@@ -207,6 +207,7 @@ impl<A: Application> Host<A> {
             cores: vec![0; cfg.cores as usize],
             rules: PlugRules {
                 blocks_max: blocks(cfg.request_bytes),
+                segments_max: cfg.segments,
                 n_max: cfg.plug_requests as usize,
                 flush_blocks: blocks(cfg.plug_bytes),
             },
@@ -230,6 +231,12 @@ impl<A: Application> Host<A> {
         };
         if n_threads > 0 {
             host.wake(0, 0);
+            if cfg.mkfs_discard {
+                let n_blocks = host.fs.layout.n_blocks();
+                host.discards.push((FsBlock(0), n_blocks));
+                host.send_discards(0);
+                host.actors[0].plug.flush(&cfg.costs);
+            }
         }
         if cfg.writeback_ms > 0 {
             host.wake(host.flusher(), cfg.writeback_ms * 1_000_000);

@@ -116,7 +116,10 @@ impl<A: Application> Host<A> {
         if ready_ns > now_ns {
             return Flow::Until(ready_ns + self.fs.cfg.costs.wake_ns);
         }
-        let ahead = file.ahead.hit(&run, max).map(|w| w.start.min(n_file)..w.end.min(n_file));
+        let ahead = file
+            .ahead
+            .hit(&run, last - page, max, io_max)
+            .map(|w| w.start.min(n_file)..w.end.min(n_file));
         if let Some(window) = ahead.filter(|w| !w.is_empty()) {
             read.stage = ReadStage::Ahead { first: window.start, last: window.end };
             self.actors[a as usize].io_end_ns = 0;
