@@ -81,8 +81,10 @@ impl Collector {
         self.observed.journal.ring_bytes = bytes;
     }
 
-    /// What follows counts.
+    /// What follows counts, from zero.
     pub fn start(&mut self) {
+        self.cut();
+        self.tids.clear();
         self.counting = true;
     }
 

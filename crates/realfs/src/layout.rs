@@ -1,4 +1,5 @@
-//! Where an ext4 keeps its metadata, read from what `dumpe2fs` and `debugfs` print.
+//! Where an ext4 keeps its metadata, and where files lie, read from what `dumpe2fs`,
+//! `debugfs` and `filefrag` print.
 //!
 //! Bitmaps, inode tables, descriptors and the journal lie where `mkfs` put them. Blocks of
 //! directories and extent trees are allocated like data; who watches the trace learns of
@@ -107,6 +108,42 @@ pub fn parse_stat(text: &str) -> Result<(Runs, Vec<u64>), BadText> {
     Ok((runs, tree))
 }
 
+/// Runs of adjacent blocks of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileExtents {
+    /// Its path.
+    pub path: String,
+    /// Where it lies.
+    pub runs: Runs,
+}
+
+/// Reads what `filefrag -v` prints of several files. Its rows look like
+/// `   0:        0..    1023:      34816..     35839:   1024:             last,eof`.
+/// Extents that follow each other on the device are one run.
+pub fn parse_filefrag(text: &str) -> Vec<FileExtents> {
+    let mut all: Vec<FileExtents> = Vec::new();
+    let mut runs = Runs::new();
+    for line in text.lines() {
+        if let Some((path, _)) = line.rsplit_once(": ").filter(|(_, end)| end.contains(" extent")) {
+            all.push(FileExtents { path: path.to_owned(), runs: std::mem::take(&mut runs) });
+            continue;
+        }
+        let fields: Vec<&str> = line.split(':').map(str::trim).collect();
+        let [number, _, physical, n, ..] = fields[..] else { continue };
+        let first = physical.split("..").next().and_then(|first| first.trim().parse().ok());
+        let (Ok(_), Some(first), Ok(n)) = (number.parse::<u64>(), first, n.parse::<u64>()) else {
+            continue;
+        };
+        match runs.last_mut() {
+            Some((start, have)) if start.checked_add(*have) == Some(first) => {
+                *have = have.saturating_add(n);
+            }
+            _ => runs.push((first, n)),
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +196,27 @@ Group 1: (Blocks 32768-65535) csum 0x1448 [ITABLE_ZEROED]
         assert!(parse_dumpe2fs("dumpe2fs: Bad magic number").is_err());
         assert!(parse_dumpe2fs("Block size:   four").is_err());
         assert!(parse_stat("EXTENTS:\n(0-3)70\n").is_err());
+    }
+
+    #[test]
+    fn extents_that_touch_are_one_run() {
+        let text = "\
+Filesystem type is: ef53
+File size of /m/a is 16384 (4 blocks of 4096 bytes)
+ ext:     logical_offset:        physical_offset: length:   expected: flags:
+   0:        0..       1:      34816..     34817:      2:
+   1:        2..       2:      34818..     34818:      1:             unwritten
+   2:        3..       3:        900..       900:      1:      34819: last,eof
+/m/a: 2 extents found
+File size of /m/b: c is 0 (0 blocks of 4096 bytes)
+/m/b: c: 0 extents found
+";
+        assert_eq!(
+            parse_filefrag(text),
+            [
+                FileExtents { path: "/m/a".into(), runs: vec![(34816, 3), (900, 1)] },
+                FileExtents { path: "/m/b: c".into(), runs: vec![] },
+            ]
+        );
     }
 }

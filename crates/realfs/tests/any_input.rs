@@ -3,7 +3,7 @@
 
 use flashwise_realfs::collect::Collector;
 use flashwise_realfs::journal;
-use flashwise_realfs::layout::{Layout, parse_dumpe2fs, parse_stat};
+use flashwise_realfs::layout::{Layout, parse_dumpe2fs, parse_filefrag, parse_stat};
 use flashwise_realfs::trace::{Dev, parse};
 use proptest::prelude::*;
 
@@ -15,9 +15,10 @@ const LINES: [&str; 5] = [
     "CPU:1 [LOST 123 EVENTS]",
 ];
 
-const TEXTS: [&str; 2] = [
+const TEXTS: [&str; 3] = [
     "Block count: 131072\nBlock size: 4096\nGroup 0: (Blocks 0-32767)\n  Primary superblock at 0, Group descriptors at 1-1\n  Inode table at 73-584 (+73)\n",
     "EXTENTS:\n(ETB0):70000, (0-4095):65536-69631, (4096):12\n",
+    "   0:  0..  1:  34816..  34817:  2:\n   1:  2..  2:  34818..  34818:  1: last,eof\n/m/a: 1 extent found\n",
 ];
 
 /// A text with a part replaced, as a new kernel or a cut line would have it.
@@ -51,6 +52,7 @@ proptest! {
             prop_assert!(layout.block_bytes > 0);
         }
         let _ = parse_stat(&text);
+        parse_filefrag(&text);
     }
 
     #[test]

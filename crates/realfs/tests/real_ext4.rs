@@ -282,6 +282,29 @@ fn calls_end_as_applications_are_told() {
 }
 
 #[test]
+fn runs_on_one_file_system_are_counted_apart() {
+    let Some(_one) = possible() else { return };
+    let fs = RealFs::make(&small()).expect("a file system");
+    for n_blocks in [3, 5] {
+        let mut paths = Paths::new();
+        let path = paths.intern(&format!("/f{n_blocks}"));
+        let (fd, op) = (Fd(0), OpId(0));
+        let calls = [
+            Call::Open { path, fd, flags: OpenFlags::CREATE },
+            Call::Append { fd, len: n_blocks * 4096 },
+            Call::Fsync { fd },
+        ];
+        let first = calls.map(|call| Action::Call { call, op, ends_op: true }).to_vec();
+        let actions = [first, Vec::new()];
+        let mut app = Two { paths, ops: vec!["op".into()], actions, outcomes: Vec::new() };
+        let report = run(&fs, &mut app, Duration::MAX, Closing::Sync).expect("a run");
+        assert_eq!(report.during.writes.data.bytes, n_blocks * 4096);
+        assert_eq!(report.during.journal.commits, 1);
+        assert_eq!(report.tids.len() as u64, report.total().journal.commits);
+    }
+}
+
+#[test]
 fn a_bad_setting_is_named_and_leaves_nothing() {
     let Some(_one) = possible() else { return };
     let options = Options { ext4: vec![("no_such_tunable".into(), "1".into())], ..small() };

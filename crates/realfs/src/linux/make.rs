@@ -5,24 +5,22 @@
 //! says; a FUA bio becomes a write and a flush.
 //!
 //! Invariant: dropping a [`RealFs`], also while a panic unwinds, unmounts, detaches and
-//! deletes in that order. A killed process leaves things behind; [`sweep_leftovers`] takes
+//! deletes in that order. A killed process leaves things behind; [`super::sweep_leftovers`] takes
 //! away those of processes that are gone.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::RealError;
+use super::device::{Loop, Mount, PREFIX};
 use super::settings::Settings;
 use super::tools::{MEMORY, missing, tool};
 use super::tracefs::Trace;
 use crate::collect::{Collector, ExternalJournal};
 use crate::journal;
-use crate::layout::{self, Layout};
+use crate::layout::{self, FileExtents, Layout};
 use crate::observed::{self, Structure};
 use crate::trace::{Dev, Event, Line};
-
-/// Prefix of directories and trace instances; the process number follows.
-const PREFIX: &str = "flashwise-realfs-";
 
 /// Where the journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +240,7 @@ impl RealFs {
         for some in files.chunks(256) {
             let mut args = vec!["-v"];
             args.extend(some.iter().filter_map(|path| path.to_str()));
-            all.extend(parse_filefrag(&tool("filefrag", &args)?));
+            all.extend(layout::parse_filefrag(&tool("filefrag", &args)?));
         }
         Ok(all)
     }
@@ -285,40 +283,6 @@ impl RealFs {
         };
         Ok(journal::parse(&bytes)?)
     }
-}
-
-/// Runs of adjacent blocks of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileExtents {
-    /// Path on the machine.
-    pub path: String,
-    /// First block and number of blocks, in order of the file.
-    pub runs: Vec<(u64, u64)>,
-}
-
-/// Rows of `filefrag -v` look like
-/// `   0:        0..    1023:      34816..     35839:   1024:             last,eof`.
-/// Extents that follow each other on the device are one run.
-fn parse_filefrag(text: &str) -> Vec<FileExtents> {
-    let mut all: Vec<FileExtents> = Vec::new();
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for line in text.lines() {
-        if let Some((path, _)) = line.rsplit_once(": ").filter(|(_, end)| end.contains(" extent")) {
-            all.push(FileExtents { path: path.to_owned(), runs: std::mem::take(&mut runs) });
-            continue;
-        }
-        let fields: Vec<&str> = line.split(':').map(str::trim).collect();
-        let [number, _, physical, n, ..] = fields[..] else { continue };
-        let first = physical.split("..").next().and_then(|first| first.trim().parse().ok());
-        let (Ok(_), Some(first), Ok(n)) = (number.parse::<u64>(), first, n.parse::<u64>()) else {
-            continue;
-        };
-        match runs.last_mut() {
-            Some((start, have)) if *start + *have == first => *have += n,
-            _ => runs.push((first, n)),
-        }
-    }
-    all
 }
 
 fn list_files(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), RealError> {
@@ -434,143 +398,4 @@ fn read_layout(image: &Path) -> Result<Layout, RealError> {
     }
     layout.journal = journal;
     Ok(layout)
-}
-
-/// A loop device and its image.
-struct Loop {
-    path: String,
-    image: PathBuf,
-    dev: Dev,
-}
-
-impl Loop {
-    fn attach(image: &Path, mib: u64) -> Result<Self, RealError> {
-        let file = std::fs::File::create_new(image).map_err(RealError::io("make", image))?;
-        file.set_len(mib << 20).map_err(RealError::io("size", image))?;
-        let path =
-            tool("losetup", &["--find", "--show", &image.to_string_lossy()])?.trim().to_owned();
-        // From here on, dropping detaches.
-        let mut device = Self { path, image: image.to_owned(), dev: Dev { major: 0, minor: 0 } };
-        let file = device.sysfs().join("dev");
-        let text = std::fs::read_to_string(&file).map_err(RealError::io("read", &file))?;
-        device.dev = Dev::parse(text.trim()).ok_or_else(|| RealError::Missing {
-            what: format!("a device number in {}", file.display()),
-        })?;
-        Ok(device)
-    }
-
-    fn name(&self) -> &str {
-        self.path.trim_start_matches("/dev/")
-    }
-
-    fn sysfs(&self) -> PathBuf {
-        Path::new("/sys/block").join(self.name())
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = tool("losetup", &["--detach", &self.path]);
-    }
-}
-
-/// A mount.
-struct Mount {
-    at: PathBuf,
-}
-
-impl Mount {
-    fn new(device: &Loop, at: &Path, options: &str) -> Result<Self, RealError> {
-        std::fs::create_dir(at).map_err(RealError::io("make", at))?;
-        let mount = Self { at: at.to_owned() };
-        mount.attach(device, options)?;
-        Ok(mount)
-    }
-
-    fn again(&self, device: &Loop, options: &str) -> Result<(), RealError> {
-        tool("umount", &[&self.at.to_string_lossy()])?;
-        self.attach(device, options)
-    }
-
-    fn attach(&self, device: &Loop, options: &str) -> Result<(), RealError> {
-        let at = self.at.to_string_lossy();
-        tool("mount", &["-t", "ext4", "-o", options, &device.path, &at])?;
-        Ok(())
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let at = self.at.to_string_lossy();
-        if tool("umount", &[&at]).is_err() {
-            // Somebody still has a file open: take it out of sight, the rest follows.
-            let _ = tool("umount", &["--lazy", &at]);
-        }
-    }
-}
-
-/// Takes away what killed processes left: mounts, loop devices, images and traces whose
-/// process is gone. Returns what was found.
-pub fn sweep_leftovers() -> Vec<String> {
-    let gone = |name: &str| {
-        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
-    };
-    let mut found = Vec::new();
-    for place in [MEMORY, "/sys/kernel/tracing/instances"] {
-        let Ok(entries) = std::fs::read_dir(place) else { continue };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !gone(&name) {
-                continue;
-            }
-            let path = entry.path();
-            found.push(path.to_string_lossy().into_owned());
-            if place == MEMORY {
-                let _ = tool("umount", &[&path.join("mnt").to_string_lossy()]);
-                for image in ["image", "journal"] {
-                    detach_image(&path.join(image));
-                }
-                let _ = std::fs::remove_dir_all(&path);
-            } else {
-                let _ = std::fs::remove_dir(&path);
-            }
-        }
-    }
-    found
-}
-
-/// Detaches the loop devices of an image; their names come first in `losetup -j`.
-fn detach_image(image: &Path) {
-    let Ok(text) = tool("losetup", &["--associated", &image.to_string_lossy()]) else { return };
-    for device in text.lines().filter_map(|line| line.split(':').next()) {
-        let _ = tool("losetup", &["--detach", device]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn extents_that_touch_are_one_run() {
-        let text = "\
-Filesystem type is: ef53
-File size of /m/a is 16384 (4 blocks of 4096 bytes)
- ext:     logical_offset:        physical_offset: length:   expected: flags:
-   0:        0..       1:      34816..     34817:      2:
-   1:        2..       2:      34818..     34818:      1:             unwritten
-   2:        3..       3:        900..       900:      1:      34819: last,eof
-/m/a: 2 extents found
-File size of /m/b: c is 0 (0 blocks of 4096 bytes)
-/m/b: c: 0 extents found
-";
-        assert_eq!(
-            parse_filefrag(text),
-            [
-                FileExtents { path: "/m/a".into(), runs: vec![(34816, 3), (900, 1)] },
-                FileExtents { path: "/m/b: c".into(), runs: vec![] },
-            ]
-        );
-    }
 }

@@ -1,5 +1,6 @@
 //! The part that touches the machine: loop devices, mounts, tracefs and the calls.
 
+mod device;
 mod error;
 mod files;
 mod make;
@@ -8,7 +9,8 @@ mod settings;
 mod tools;
 mod tracefs;
 
+pub use device::sweep_leftovers;
 pub use error::RealError;
-pub use make::{Data, FileExtents, Journal, Options, RealFs, sweep_leftovers};
+pub use make::{Data, Journal, Options, RealFs};
 pub use run::{Closing, Report, run, run_script};
 pub use tools::missing;

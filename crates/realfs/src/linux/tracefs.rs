@@ -10,7 +10,7 @@
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -38,6 +38,7 @@ const MARKER_SECONDS: u64 = 60;
 pub(crate) struct Trace {
     dir: PathBuf,
     shared: Arc<Shared>,
+    marked: AtomicU64,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -66,7 +67,8 @@ impl Trace {
         let dir = Path::new(TRACEFS).join("instances").join(name);
         std::fs::create_dir(&dir).map_err(RealError::io("make", &dir))?;
         // From here on, dropping removes the instance.
-        let mut trace = Self { dir, shared: Arc::default(), reader: None };
+        let mut trace =
+            Self { dir, shared: Arc::default(), marked: AtomicU64::new(0), reader: None };
         trace.write("tracing_on", "0")?;
         trace.write("trace_clock", "mono")?;
         trace.write("buffer_size_kb", &kib.to_string())?;
@@ -90,20 +92,22 @@ impl Trace {
 
     /// Writes a line into the trace and waits until the reading thread came to it: all
     /// events before it were given out, and none that follows it.
-    pub(crate) fn mark(&self, marker: &str) -> Result<(), RealError> {
-        self.write("trace_marker", marker)?;
+    pub(crate) fn mark(&self, phase: &str) -> Result<(), RealError> {
+        // Numbered: a file system may see several runs.
+        let marker = format!("{phase} {}", self.marked.fetch_add(1, Ordering::Relaxed));
+        self.write("trace_marker", &marker)?;
         let mut state = self.shared.state.lock().expect("no holder panics");
         for _ in 0..MARKER_SECONDS * 10 {
             if let Some(error) = state.error.take() {
                 return Err(error);
             }
-            if state.markers.iter().any(|seen| seen == marker) {
+            if state.markers.contains(&marker) {
                 return Ok(());
             }
             let wait = self.shared.marked.wait_timeout(state, Duration::from_millis(100));
             state = wait.expect("no holder panics").0;
         }
-        Err(RealError::NoMarker { marker: marker.into(), seconds: MARKER_SECONDS })
+        Err(RealError::NoMarker { marker, seconds: MARKER_SECONDS })
     }
 
     /// Events the kernel dropped or overwrote so far.
