@@ -43,13 +43,15 @@ pub struct Script {
 }
 
 /// All scripts by name, in the order of tables.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 31] = [
     "create",
     "create-fsync",
     "append-fsync",
     "append-fdatasync",
     "overwrite-fsync",
     "overwrite-fdatasync",
+    "overwrite-fsync-paced",
+    "overwrite-fdatasync-paced",
     "overwrite-dsync",
     "overwrite-direct",
     "rename-replace",
@@ -99,6 +101,8 @@ pub fn script(name: &str) -> Option<Script> {
         "append-fdatasync" => s.append(Call::Fdatasync { fd: A }),
         "overwrite-fsync" => s.overwrite(OpenFlags::PLAIN, Some(Call::Fsync { fd: A })),
         "overwrite-fdatasync" => s.overwrite(OpenFlags::PLAIN, Some(Call::Fdatasync { fd: A })),
+        "overwrite-fsync-paced" => s.overwrite_paced(Call::Fsync { fd: A }),
+        "overwrite-fdatasync-paced" => s.overwrite_paced(Call::Fdatasync { fd: A }),
         "overwrite-dsync" => s.overwrite(OpenFlags::DSYNC, None),
         "overwrite-direct" => s.overwrite(OpenFlags::DIRECT, None),
         "rename-replace" => s.rename_replace(),
@@ -242,6 +246,22 @@ impl Script {
         }
         self.call(Call::Close { fd: A });
         ("overwrite the next 4 KiB of a file of 4 MB", 1000)
+    }
+
+    /// Timestamps of files come from a clock that ticks each 1 to 10 ms (`CONFIG_HZ` 1000 to
+    /// 100). A write in the same tick as the last leaves the inode clean, so what an
+    /// unpaced overwrite costs depends on how fast the machine is.
+    fn overwrite_paced(&mut self, durable: Call) -> (&'static str, u64) {
+        let path = self.file(0);
+        self.prepare_file(path, 200 * BLOCK);
+        self.open(path, A, OpenFlags::PLAIN);
+        for i in 0..200 {
+            self.steps.push(Step::Sleep(12_000_000));
+            self.call(Call::Write { fd: A, offset: i * BLOCK, len: BLOCK });
+            self.call(durable);
+        }
+        self.call(Call::Close { fd: A });
+        ("12 ms after the last, overwrite the next 4 KiB of a file", 200)
     }
 
     fn rename_replace(&mut self) -> (&'static str, u64) {

@@ -27,8 +27,10 @@ fn possible() -> Option<MutexGuard<'static, ()>> {
     Some(ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// No commit but those that are asked for, however slow the machine is.
 fn small() -> Options {
-    Options { mib: 256, journal: Journal::Internal { mib: Some(16) }, ..Options::default() }
+    let mount = vec!["commit=300".into()];
+    Options { mib: 256, journal: Journal::Internal { mib: Some(16) }, mount, ..Options::default() }
 }
 
 fn run_named(name: &str, options: &Options) -> (RealFs, Report) {
@@ -85,6 +87,19 @@ fn an_overwrite_with_dsync_costs_a_flush() {
     }
 }
 
+/// A new timestamp is metadata that fsync makes durable and fdatasync does not.
+#[test]
+fn a_new_timestamp_costs_a_transaction() {
+    let Some(_one) = possible() else { return };
+    for (name, commits) in [("overwrite-fsync-paced", 200), ("overwrite-fdatasync-paced", 0)] {
+        let (_fs, report) = run_named(name, &small());
+        let seen = &report.during;
+        assert_eq!((seen.journal.commits, seen.journal.blocks), (commits, commits), "{name}");
+        assert_eq!(seen.journal.blocks_logged, 3 * commits, "{name}");
+        assert_eq!(seen.preflush_bios, 200, "{name}");
+    }
+}
+
 /// What no transaction holds and no allocation announced would be unknown.
 #[test]
 fn every_block_written_is_known() {
@@ -115,7 +130,7 @@ fn with_data_in_the_journal_it_is_written_twice() {
     assert_eq!(total.writes.data.bytes, bytes);
     assert!((bytes..bytes * 11 / 10).contains(&total.writes.journal.bytes));
 
-    let options = Options { journal: Journal::None, ..small() };
+    let options = Options { mount: Vec::new(), journal: Journal::None, ..small() };
     let (fs, report) = run_named("append-two-buffered", &options);
     let total = report.total();
     assert_eq!((total.writes.data.bytes, total.writes.journal.bytes), (bytes, 0));
@@ -310,7 +325,7 @@ fn a_bad_setting_is_named_and_leaves_nothing() {
     let options = Options { ext4: vec![("no_such_tunable".into(), "1".into())], ..small() };
     let error = RealFs::make(&options).err().expect("an error").to_string();
     assert!(error.contains("no_such_tunable"), "{error}");
-    let options = Options { mount: vec!["no_such_option".into()], ..small() };
+    let options = Options { mount: vec!["no_such_option".into()], ..Options::default() };
     let error = RealFs::make(&options).err().expect("an error").to_string();
     assert!(error.contains("no_such_option"), "{error}");
 }
