@@ -20,6 +20,8 @@ mod ext;
 mod ext_journal;
 mod ext_metadata;
 mod model;
+#[doc(hidden)]
+pub mod oracle;
 mod partition;
 mod read;
 mod xfs;
