@@ -22,7 +22,7 @@ pub enum Action {
         call: Call,
         /// What it counts for. An operation may be made of several calls.
         op: OpId,
-        /// The operation ends with it.
+        /// The operation ends with it; one whose call fails ends in any case.
         ends_op: bool,
     },
     /// Make a call and go on (asynchronous I/O); [`Action::Join`] waits for it. An

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flashwise_hint::{DataClass, Handle, Lba, Relation};
+use flashwise_hint::{DataClass, FileOp, Handle, Lba, Relation};
 
 use crate::application::Outcome;
 use crate::config::{Atime, DataMode};
@@ -94,6 +94,7 @@ impl FileSystem {
             }
         }
         self.log_data(i, pages);
+        self.tell(i, || FileOp::Write { offset, len });
         let inode = &mut self.inodes[i as usize];
         if end > inode.size {
             inode.size = end;
@@ -176,9 +177,22 @@ impl FileSystem {
     }
 
     /// What is said about a write that starts at `page`.
-    fn write_hint(&self, i: u32, page: u32, fresh: bool) -> flashwise_hint::WriteHint {
+    fn write_hint(
+        &mut self,
+        i: u32,
+        page: u32,
+        n_pages: u32,
+        fresh: bool,
+    ) -> flashwise_hint::WriteHint {
         let inode = &self.inodes[i as usize];
-        let mut hint = self.hint(inode.class, inode.handle);
+        let handle = match &mut self.placer {
+            None => Handle(0),
+            Some(placer) => {
+                let (offset, len) = (u64::from(page) * PAGE, u64::from(n_pages) * PAGE);
+                placer.handle(inode.id, offset, len, self.now_ns)
+            }
+        };
+        let mut hint = self.hint(inode.class, handle);
         if self.cfg.hints.relation {
             let before = page.checked_sub(1).and_then(|before| inode.extents.find(before));
             hint.relation = match before {
@@ -230,7 +244,7 @@ impl FileSystem {
                     segments: self.segments(extent.1),
                     fua: false,
                     class: IoClass::Data,
-                    hint: self.write_hint(i, at, fresh),
+                    hint: self.write_hint(i, at, extent.1, fresh),
                     file: i,
                 });
                 self.cache.clean(&mut pages, at..at + extent.1);
@@ -329,11 +343,12 @@ impl FileSystem {
                 segments: 1,
                 fua: false,
                 class: IoClass::Data,
-                hint: self.write_hint(i, at, fresh),
+                hint: self.write_hint(i, at, block.1, fresh),
                 file: i,
             });
             at += block.1;
         }
+        self.tell(i, || FileOp::Write { offset, len });
         let mut cached = std::mem::take(&mut self.inodes[i as usize].pages);
         self.cache.forget(&mut cached, pages);
         let inode = &mut self.inodes[i as usize];

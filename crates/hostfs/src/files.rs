@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use flashwise_hint::FileOp;
+
 use crate::application::Outcome;
 use crate::call::{Fd, OpenFlags};
 use crate::directory::{Directory, hash};
@@ -113,6 +115,7 @@ impl FileSystem {
         let ino = ino.map_err(|_| Outcome::NoSpace)?;
         let inode = Inode {
             ino,
+            id: self.new_id(),
             table_block: self.layout.inode_table_block(ino),
             mtime_ns: self.now_ns,
             class: self.class_of(paths, path),
@@ -121,6 +124,7 @@ impl FileSystem {
         let i = self.slot(inode);
         self.touch_inodes_of(self.layout.group_of_inode(ino));
         self.touch_inode(i, true);
+        self.tell(i, || FileOp::Create { path: path.map(|path| paths.path(path).to_owned()) });
         Ok(i)
     }
 
@@ -141,6 +145,7 @@ impl FileSystem {
             Ok(i) if self.inodes[i as usize].dir.is_some() => return Err(Outcome::IsDirectory),
             Ok(i) => {
                 self.attach(fd, i, flags)?;
+                self.tell(i, || FileOp::Open { path: paths.path(path).to_owned() });
                 if flags.truncate && self.inodes[i as usize].size > 0 {
                     self.truncate(i, 0);
                 }
@@ -195,6 +200,8 @@ impl FileSystem {
         if inode.opens > 0 {
             return Ok(None);
         }
+        self.tell(i, || FileOp::LastClose);
+        let inode = &mut self.inodes[i as usize];
         if inode.links == 0 {
             self.evict(i);
             return Ok(None);
@@ -229,6 +236,7 @@ impl FileSystem {
             return;
         }
         let is_open = inode.opens > 0;
+        self.tell(i, || FileOp::Unlink);
         self.touch_orphans();
         if !is_open {
             self.evict(i);
@@ -392,6 +400,9 @@ impl FileSystem {
             self.inodes[i as usize].class = self.class_of(paths, Some(to));
         }
         self.touch_inode(i, true);
+        if !is_dir {
+            self.tell(i, || FileOp::Rename { to: paths.path(to).to_owned() });
+        }
         let writes_back = replaced.is_some() && self.inodes[i as usize].n_reserved > 0;
         Ok(Some(i).filter(|_| writes_back))
     }
@@ -412,6 +423,7 @@ impl FileSystem {
     /// `ftruncate`.
     pub(crate) fn truncate(&mut self, i: u32, size: u64) {
         let old = self.inodes[i as usize].size;
+        self.tell(i, || FileOp::Truncate { size });
         self.inodes[i as usize].size = size;
         self.inodes[i as usize].mtime_ns = self.now_ns;
         if size < old {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use flashwise_hint::{DataClass, Handle};
+use flashwise_hint::{DataClass, FileEvent, FileId, FileOp, Handle};
 use rustc_hash::FxHashMap;
 
 use crate::alloc::{AllocOptions, BlockAllocator, BlockUse, Mapped, NoSpace, Request};
@@ -21,6 +21,7 @@ use crate::io::{IoClass, IoOp};
 use crate::journal::{Home, Journal};
 use crate::layout::{FsBlock, Ino, JournalSize, Layout, LayoutOptions};
 use crate::paths::{PathId, Paths};
+use crate::placer::Placer;
 use crate::plug::{Bio, NO_FILE, Target};
 
 /// Extents of one block of the extent tree: 4 KiB less a header of 12 bytes and a checksum
@@ -35,7 +36,6 @@ const EXTENTS_INLINE: usize = 4;
 pub(crate) const TICK_NS: u64 = 4_000_000;
 
 /// A file system and what the kernel keeps of it in memory.
-#[derive(Clone, Debug)]
 pub(crate) struct FileSystem {
     pub(crate) cfg: FsConfig,
     pub(crate) layout: Layout,
@@ -64,6 +64,9 @@ pub(crate) struct FileSystem {
     /// Groups whose free space was told, and no block came free since.
     is_trimmed: Vec<bool>,
     cold: Vec<String>,
+    /// Chooses handles.
+    pub(crate) placer: Option<Box<dyn Placer + Send>>,
+    n_files: u64,
     pub(crate) now_ns: u64,
 }
 
@@ -148,6 +151,8 @@ impl FileSystem {
             freed: vec![],
             is_trimmed: vec![false; layout.n_groups() as usize],
             cold: cfg.cold.split(':').filter(|e| !e.is_empty()).map(str::to_owned).collect(),
+            placer: None,
+            n_files: 0,
             now_ns: 0,
             cfg: cfg.clone(),
             layout,
@@ -232,6 +237,20 @@ impl FileSystem {
         match extension {
             Some(e) if self.cold.iter().any(|cold| cold.eq_ignore_ascii_case(e)) => DataClass::Cold,
             _ => DataClass::Hot,
+        }
+    }
+
+    /// An identity for a new file.
+    pub(crate) fn new_id(&mut self) -> FileId {
+        self.n_files += 1;
+        FileId(self.n_files)
+    }
+
+    /// The placement policy hears of it, if there is one.
+    pub(crate) fn tell(&mut self, i: u32, op: impl FnOnce() -> FileOp) {
+        if let Some(placer) = &mut self.placer {
+            let file = self.inodes[i as usize].id;
+            placer.event(&FileEvent { at_ns: self.now_ns, file, op: op() });
         }
     }
 

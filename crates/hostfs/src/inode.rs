@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flashwise_hint::{DataClass, Handle};
+use flashwise_hint::{DataClass, FileId};
 
 use crate::cache::FilePages;
 use crate::call::OpenFlags;
@@ -18,6 +18,8 @@ pub(crate) const PAGE: u64 = 4096;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inode {
     pub(crate) ino: Ino,
+    /// Identity of the file: inode numbers are used again, these are not.
+    pub(crate) id: FileId,
     /// Block of the inode table it is in.
     pub(crate) table_block: FsBlock,
     /// Names.
@@ -43,7 +45,6 @@ pub(crate) struct Inode {
     /// Cut to nothing since it was opened, so that its close writes it back.
     pub(crate) was_cut: bool,
     pub(crate) class: DataClass,
-    pub(crate) handle: Handle,
     /// Removed, while writes of it were queued.
     pub(crate) is_gone: bool,
     /// Write-back under way.

@@ -1,5 +1,7 @@
 //! Calls of the application's threads: what each costs, waits for and changes.
 
+use flashwise_hint::FileOp;
+
 use super::read::{Read, ReadStage};
 use super::sync::Sync;
 use super::{Actor, Flow, Host, OpDone, OpOpen, Phase, Task};
@@ -199,7 +201,8 @@ impl<A: Application> Host<A> {
         let open = &mut self.open_ops[a as usize];
         open.bytes += bytes;
         open.failed |= failed;
-        if call.ends_op {
+        // An application does not go on with an operation that failed.
+        if call.ends_op || failed {
             let OpOpen { start_ns, bytes, failed } = std::mem::take(open);
             let start_ns = start_ns.unwrap_or(call.start_ns);
             let (op, end_ns) = (call.op, self.now_ns);
@@ -427,6 +430,7 @@ impl<A: Application> Host<A> {
             Call::Fsync { fd } | Call::Fdatasync { fd } => {
                 let i = fs.file(fd)?.inode;
                 let data_only = matches!(call, Call::Fdatasync { .. });
+                fs.tell(i, || FileOp::Sync);
                 return Ok(Next::Stage(Stage::Sync(Sync::of(Some(i), data_only))));
             }
             Call::Sync => return Ok(Next::Stage(Stage::Sync(Sync::of(None, false)))),
@@ -551,6 +555,7 @@ impl<A: Application> Host<A> {
     fn after_write(&mut self, call: &Call, n: u64, stage: &mut Stage) -> Flow {
         match self.written_file(call) {
             Ok((i, flags)) if flags.dsync => {
+                self.fs.tell(i, || FileOp::Sync);
                 let sync = Sync::of(Some(i), true);
                 *stage = Stage::Durable { sync, n };
                 Flow::Cpu(0)

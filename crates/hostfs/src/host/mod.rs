@@ -33,6 +33,7 @@ use crate::fs::FileSystem;
 use crate::io::Io;
 use crate::journal::Tid;
 use crate::layout::FsBlock;
+use crate::placer::Placer;
 use crate::plug::{Bio, NO_FILE, Plug, PlugRules, Target};
 use crate::ram::{RamDisk, RamSpeed};
 use crate::report::Counts;
@@ -257,6 +258,11 @@ impl<A: Application> Host<A> {
 
     fn trimmer(&self) -> u32 {
         self.n_threads + 2
+    }
+
+    /// Lets a placement policy choose the handles of writes.
+    pub fn set_placer(&mut self, placer: Box<dyn Placer + Send>) {
+        self.fs.placer = Some(placer);
     }
 
     /// The next request for the device, at its time; `None` at the end. The one before has
