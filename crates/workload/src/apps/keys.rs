@@ -16,7 +16,7 @@ const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 
 /// Most files of an application, and most transactions of PostMark, which may make one
-/// each. Each file takes about 200 bytes of memory.
+/// each. Each file takes about 200 bytes of memory, more in narrow trees.
 pub(super) const MAX_FILES: u64 = 10_000_000;
 
 /// Something that can be set.

@@ -12,8 +12,9 @@
 //! calls; memory is bounded by the number of files (PostMark: and of transactions); no
 //! outcome makes an application panic, spin at one moment or park for ever.
 //!
-//! Cost: tens of nanoseconds per action, no allocation once it runs (PostMark: one path
-//! per file it makes); building takes about half a microsecond per file.
+//! Cost: 50 to 150 ns per action, its caller included, and no allocation once it runs
+//! (PostMark: one path per file it makes). Building takes two or three microseconds and
+//! about 200 bytes per file, nearly all for its path; twice that in narrow trees.
 
 mod error;
 mod fileset;

@@ -200,7 +200,7 @@ fn videoserver_streams_at_its_rate_and_replaces_videos() {
 
 #[test]
 fn oltp_writers_keep_in_step_with_its_sessions() {
-    let mut runner = runner("oltp,runtime=1", 1, Some(1));
+    let mut runner = runner("oltp,runtime=400ms", 1, Some(1));
     let (mut n_reads, mut n_in_last) = (0_u64, 0_u64);
     assert!(runner.run(10_000_000, |seen| match seen.action {
         Action::Call { call: Call::Open { flags, .. }, .. } => {
