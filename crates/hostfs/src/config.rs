@@ -99,6 +99,11 @@ pub struct FsConfig {
     pub atime: Atime,
     /// When free space is told.
     pub discard: Discard,
+    /// Part of the blocks that files of long ago take up, whose making and removing left
+    /// holes \[%\]; 0: a new file system.
+    pub age_percent: f64,
+    /// How often half of those files were replaced.
+    pub age_rounds: u32,
     /// mkfs tells the device to forget everything, as mkfs.ext4 does where it can. Off, what
     /// an aged drive holds stays until it is overwritten.
     pub mkfs_discard: bool,
@@ -153,6 +158,8 @@ impl Default for FsConfig {
             barrier: true,
             atime: Atime::Relatime,
             discard: Discard::Off,
+            age_percent: 0.0,
+            age_rounds: 4,
             mkfs_discard: false,
             size_bytes: None,
             reserved_percent: 0.0,
@@ -301,6 +308,22 @@ const KEYS: &[Key] = &[
             Discard::Online => "online".into(),
             Discard::Periodic(s) => format!("{s}s"),
         }
+    ),
+    key!(
+        "age",
+        "a percentage from 0 to 95",
+        |c, v| {
+            let percent: f64 = v.strip_suffix('%').unwrap_or(v).parse().ok()?;
+            c.age_percent = Some(percent).filter(|p| (0.0..=95.0).contains(p))?;
+            Some(())
+        },
+        |c| format!("{}%", c.age_percent)
+    ),
+    key!(
+        "age-rounds",
+        "a number from 0 to 100",
+        |c, v| number(&mut c.age_rounds, v, 0, 100),
+        |c| c.age_rounds.to_string()
     ),
     key!("mkfs-discard", SWITCH, |c, v| switch(&mut c.mkfs_discard, v), |c| on_off(c.mkfs_discard)),
     key!(

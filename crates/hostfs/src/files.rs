@@ -73,9 +73,21 @@ impl FileSystem {
         inode: u32,
         cpu: u32,
     ) -> Result<FsBlock, Outcome> {
-        let component = paths.component(path);
+        let (component, name_len) = (paths.component(path), paths.name(path).len());
+        self.enter_component(dir, component, name_len, inode, cpu)
+    }
+
+    /// [`enter`](Self::enter) by component and length of the name.
+    pub(crate) fn enter_component(
+        &mut self,
+        dir: u32,
+        component: u32,
+        name_len: usize,
+        inode: u32,
+        cpu: u32,
+    ) -> Result<FsBlock, Outcome> {
         let mut entries = self.inodes[dir as usize].dir.take().expect("it is a directory");
-        let added = entries.add(component, paths.name(path).len());
+        let added = entries.add(component, name_len);
         let (n_blocks, block) = (entries.n_blocks(), added.block);
         self.inodes[dir as usize].dir = Some(entries);
         if let Some(grown) = added.grown {
@@ -98,14 +110,18 @@ impl FileSystem {
 
     /// Takes a name out of a directory.
     fn leave(&mut self, paths: &Paths, dir: u32, path: PathId) {
-        let component = paths.component(path);
+        self.leave_component(dir, paths.component(path), paths.name(path).len());
+        self.unremember(path);
+    }
+
+    /// [`leave`](Self::leave) by component and length of the name.
+    pub(crate) fn leave_component(&mut self, dir: u32, component: u32, name_len: usize) {
         let entries = self.inodes[dir as usize].dir.as_mut().expect("it is a directory");
-        let block = entries.remove(component, paths.name(path).len());
+        let block = entries.remove(component, name_len);
         let block = self.dir_block(dir, block);
         self.touch(block);
         self.touch_inode(dir, false);
         self.entries.remove(&(dir, component));
-        self.unremember(path);
     }
 
     /// A new inode beside `dir`.
@@ -244,7 +260,7 @@ impl FileSystem {
     }
 
     /// The last name and the last descriptor are gone: so is the file.
-    fn evict(&mut self, i: u32) {
+    pub(crate) fn evict(&mut self, i: u32) {
         self.cut(i, 0..u32::MAX);
         let ino = self.inodes[i as usize].ino;
         self.alloc.discard_preallocation(ino);

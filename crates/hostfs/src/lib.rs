@@ -4,6 +4,7 @@
 //! An [`Application`] is a set of threads that make file-system calls ([`Call`]); paths
 //! are interned in [`Paths`].
 
+mod age;
 pub mod alloc;
 mod application;
 mod cache;

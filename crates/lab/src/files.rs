@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::jobs::replay_jobs_observed;
 use crate::measure::Latencies;
 use crate::observe::Observer;
-use crate::replay::Replay;
+use crate::replay::{NO_BOTTLENECK, Replay};
 use crate::row::Row;
 
 /// What an application got out of its file system, and what that did to the device.
@@ -186,6 +186,9 @@ pub fn replay_files_observed<A: Application, O: Observer>(
     let FileDriver { host, ops, .. } = driver;
     if let Some(failure) = host.failure() {
         return Err(LabError::Host(failure.clone()));
+    }
+    if row.bottleneck == NO_BOTTLENECK {
+        row.bottleneck = "the host".to_owned();
     }
     row.files = Some(Box::new(files_row(host, &ops)));
     Ok(row)

@@ -51,6 +51,9 @@ pub struct Replay<'a> {
 /// Requests handled together.
 const BATCH: usize = 32;
 
+/// What bounds jobs that saturate no part of the drive.
+pub(crate) const NO_BOTTLENECK: &str = "the jobs";
+
 /// Below this a resource is not what bounds throughput.
 const SATURATED: f64 = 0.6;
 
@@ -109,7 +112,7 @@ fn bottleneck(row: &Row, pace: Pace) -> &'static str {
         (Some((used, name)), _) if used >= SATURATED => name,
         (_, Pace::Open { .. }) => "arrivals",
         (_, Pace::Closed { .. }) => "queue depth",
-        (_, Pace::Driven) => "the jobs",
+        (_, Pace::Driven) => NO_BOTTLENECK,
     }
 }
 

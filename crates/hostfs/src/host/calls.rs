@@ -361,9 +361,12 @@ impl<A: Application> Host<A> {
             return (Stage::Run, flow);
         }
         let n_before = self.n_logged();
+        let n_pages = self.fs.cache.n_pages();
         let done = self.apply(a, call);
-        // Each block that went into the transaction took its time.
-        let ns = (self.n_logged() - n_before) * self.fs.cfg.costs.journal_block_ns;
+        // Each block that went into the transaction took its time, and each page that went.
+        let costs = &self.fs.cfg.costs;
+        let ns = self.n_logged().saturating_sub(n_before) * costs.journal_block_ns
+            + n_pages.saturating_sub(self.fs.cache.n_pages()) * costs.free_page_ns;
         match done {
             Ok(Next::Done(n)) => (Stage::Sent(Outcome::Done(n)), Flow::Cpu(ns)),
             Ok(Next::Wait(n)) => (Stage::Sent(Outcome::Done(n)), Flow::Io),
@@ -525,10 +528,12 @@ impl<A: Application> Host<A> {
             }
         }
         let n_before = self.n_logged();
+        let n_cached = self.fs.cache.n_pages();
         self.fs.write(i, at, len, a).map_err(Flow::Done)?;
         let costs = &self.fs.cfg.costs;
-        let logged = (self.n_logged().saturating_sub(n_before)) * costs.journal_block_ns;
-        Ok(Flow::Cpu(n_pages * costs.page_ns + logged))
+        let logged = self.n_logged().saturating_sub(n_before) * costs.journal_block_ns;
+        let new = (self.fs.cache.n_pages() - n_cached) * costs.new_page_ns;
+        Ok(Flow::Cpu(costs.write_ns + n_pages * costs.page_ns + new + logged))
     }
 
     fn write_direct(&mut self, a: u32, i: u32, start: u64, end: u64) -> (Stage, Flow) {

@@ -24,6 +24,7 @@ use std::collections::BinaryHeap;
 
 use flashwise_hint::Lba;
 
+use crate::age::Ageing;
 use crate::application::{Application, OpId, Outcome};
 use crate::config::FsConfig;
 use crate::data::SECTORS;
@@ -41,6 +42,9 @@ use crate::report::Counts;
 use calls::CallState;
 use commit::CommitStage;
 use flusher::FlusherState;
+
+/// Seed of files of long ago: the same ones for every policy and seed of the application.
+const AGE_SEED: u64 = 1;
 
 /// Never.
 const NEVER: u64 = u64::MAX;
@@ -189,7 +193,11 @@ pub struct Host<A> {
 impl<A: Application> Host<A> {
     /// An application on a new file system of a device of so many bytes.
     pub fn new(app: A, cfg: &FsConfig, device_bytes: u64) -> Result<Self, HostError> {
-        let fs = FileSystem::new(cfg, device_bytes)?;
+        let mut fs = FileSystem::new(cfg, device_bytes)?;
+        if cfg.age_percent > 0.0 {
+            let ageing = Ageing { full: cfg.age_percent / 100.0, rounds: cfg.age_rounds };
+            fs.age(&ageing, AGE_SEED);
+        }
         let n_threads = app.n_threads();
         let thread = || Actor::new(Task::Thread(ThreadState::default()));
         let mut actors: Vec<Actor> = (0..n_threads).map(|_| thread()).collect();
