@@ -41,10 +41,15 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     if args.list {
         return files::list(args.json);
     }
+    let app = files::app(args)?;
     if args.inspect {
+        if app.is_some() {
+            let input = args.input().display();
+            let e = anyhow!("--inspect is for traces; {input} is an application, see --list");
+            return Err(Failure::Input(e));
+        }
         return inspect::run(args);
     }
-    let app = files::app(args)?;
     if let Some(app) = app.as_ref().filter(|_| files::is_on_ram(args)) {
         return files::run_on_ram(args, app);
     }
@@ -107,7 +112,7 @@ fn unused_options(args: &ReplayArgs, work: &Work, loaded: bool) -> Vec<String> {
         (args.fs.is_some() && !is_app, "--fs: a trace or a job is of a device, not of files"),
         (
             args.queue_depth.is_some() && is_app,
-            "--queue-depth: a file system has --fs ext4,nr-requests=N",
+            "--queue-depth: a file system has --fs ext4,nr_requests=N",
         ),
         (args.time_scale != 1.0 && is_job, "--time-scale: a job has no arrival times"),
         (

@@ -74,6 +74,19 @@ pub enum Outcome {
     Invalid,
 }
 
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Done(_) => "success",
+            Self::NoSpace => "no space left on the file system",
+            Self::NotFound => "no such file or directory",
+            Self::Exists => "file exists",
+            Self::IsDirectory => "directory not empty, or a directory where a file is needed",
+            Self::Invalid => "invalid argument",
+        })
+    }
+}
+
 /// Threads that use files.
 pub trait Application {
     /// How many threads there are; they are numbered from 0.

@@ -82,7 +82,7 @@ pub enum HostError {
     },
     /// A call of the preparation failed.
     #[error(
-        "preparing the files failed: {call} ended with {outcome}; use fewer or smaller files, or a larger device"
+        "preparing the files failed: {call}: {outcome}; use fewer or smaller files, or a larger device"
     )]
     Prepare {
         /// Which call.

@@ -40,7 +40,7 @@ fn create_fsync(n: u32) -> Script {
 
 #[test]
 fn create_write_fsync() {
-    let host = run("ext4,journal-size=64m", create_fsync(1000));
+    let host = run("ext4,journal_size=64m", create_fsync(1000));
     assert!(host.application().outcomes.iter().all(|o| matches!(o, Outcome::Done(_))));
     let c = host.counts();
     // Real: 8.01 log blocks a commit, one commit and one data request of 4 KiB a file, one

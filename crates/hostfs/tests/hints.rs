@@ -87,10 +87,10 @@ fn relations_and_classes_come_with_each_write() {
 
 #[test]
 fn each_axis_has_its_switch() {
-    let off = writes("ext4,hint-relation=off", None);
+    let off = writes("ext4,hint_relation=off", None);
     assert!(off.iter().all(|io| io.hint.relation == Relation::None));
     assert!(off.iter().any(|io| io.hint.class == DataClass::Journal));
-    let off = writes("ext4,hint-class=off,cold=none", None);
+    let off = writes("ext4,hint_class=off,cold=none", None);
     assert!(off.iter().all(|io| io.hint.class == DataClass::Unspecified));
     assert!(off.iter().any(|io| io.hint.relation == Relation::Overwrite));
     let warm = writes("ext4,cold=none", None);
@@ -133,6 +133,6 @@ fn a_placement_policy_hears_of_files_and_chooses_handles() {
     assert_eq!(of_log[1], &FileOp::Write { offset: 0, len: 8192 });
     assert_eq!(of_log[2], &FileOp::Sync);
     assert_eq!(of_log.last(), Some(&&FileOp::LastClose));
-    let off = writes("ext4,hint-handle=off", Some(Box::new(Films::default())));
+    let off = writes("ext4,hint_handle=off", Some(Box::new(Films::default())));
     assert!(off.iter().all(|io| io.hint.handle == Handle(0)));
 }

@@ -191,7 +191,7 @@ impl<A: Application> Host<A> {
             if failed {
                 self.failure = Some(HostError::Prepare {
                     call: self.describe(&call.call),
-                    outcome: format!("{outcome:?}"),
+                    outcome: outcome.to_string(),
                 });
                 self.phase = Phase::Ended;
                 return false;
@@ -218,18 +218,13 @@ impl<A: Application> Host<A> {
 
     /// A call in words, for messages.
     fn describe(&self, call: &Call) -> String {
-        let path = match call {
-            Call::Mkdir { path } | Call::Rmdir { path } | Call::Open { path, .. } => Some(*path),
-            Call::Unlink { path } | Call::Stat { path } => Some(*path),
-            _ => None,
-        };
-        match path {
-            Some(path) => {
-                let text = format!("{call:?}");
-                let verb = text.split([' ', '{']).next().unwrap_or("call").to_lowercase();
-                format!("{verb} {}", self.app.paths().path(path))
-            }
-            None => format!("{call:?}"),
+        let path = |verb: &str, path| format!("{verb} {}", self.app.paths().path(path));
+        match *call {
+            Call::Mkdir { path: p } => path("mkdir", p),
+            Call::Open { path: p, .. } => path("open", p),
+            Call::Write { len, .. } | Call::Append { len, .. } => format!("write of {len} bytes"),
+            Call::Fallocate { len, .. } => format!("fallocate of {len} bytes"),
+            ref other => format!("{other:?}"),
         }
     }
 
