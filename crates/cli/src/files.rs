@@ -57,12 +57,12 @@ impl App {
         let files = self.spec.expected_bytes();
         if files > size {
             let name = self.spec.name();
-            let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
             return Err(Failure::Input(anyhow!(
-                "{name}: its files take {:.1} GiB and the file system has {:.1} GiB; choose fewer or \
+                "{name}: its files take {} MiB and the file system has {} MiB; choose fewer or \
                  smaller files (for example {name},files=...), or a larger drive",
-                gib(files),
-                gib(size)
+                mib(files),
+                mib(size)
             )));
         }
         Ok(vec![])
