@@ -353,8 +353,8 @@ const KEYS: &[Key] = &[
     key!("dirty", AUTO_SIZE, |c, v| some_blocks(&mut c.dirty_bytes, v), |c| optional(
         c.dirty_bytes
     )),
-    key!("background", SIZE, |c, v| some_blocks(&mut c.background_bytes, v), |c| show(
-        c.background_limit()
+    key!("background", AUTO_SIZE, |c, v| some_blocks(&mut c.background_bytes, v), |c| optional(
+        c.background_bytes
     )),
     key!(
         "expire",
