@@ -58,11 +58,11 @@ impl HostCosts {
         commit_block_ns: 0,
     };
 
-    /// A server core (Xeon at 2.8 GHz, Linux 6.18). System calls, pages and names: measured
-    /// by `cargo run --release -p flashwise-realfs --bin host-costs -- DIR` on an ext4 in
-    /// memory. A direct read of 4 KiB took 3.6 us there and one of 1 MiB 39 us, of which the
-    /// parts from mapping to the command are a division by guess; `wake_ns` and the two of the
-    /// journal are assumed.
+    /// A server core (Xeon at 2.8 GHz, Linux 6.18), rounded from what
+    /// `cargo run --release -p flashwise-realfs --bin host-costs -- DIR` printed on an ext4 in
+    /// memory; it differs by a third from run to run. How a direct read divides into its
+    /// parts, from mapping to the command, is assumed, as are `wake_ns` and the two of the
+    /// journal.
     pub const DEFAULT: Self = Self {
         syscall_ns: 300,
         path_ns: 400,

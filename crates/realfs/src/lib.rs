@@ -25,7 +25,7 @@ mod linux;
 
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Closing, Data, Journal, Options, RealError, RealFs, Report, missing, run, run_script,
-    sweep_leftovers,
+    Closing, Data, Journal, Options, RealError, RealFs, Report, host_costs, missing, run,
+    run_script, sweep_leftovers,
 };
 pub use observed::Observed;

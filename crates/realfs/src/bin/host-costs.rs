@@ -1,125 +1,39 @@
 //! `host-costs`: CPU time of file-system calls on this machine, as the model counts it
 //! (`flashwise_hostfs::HostCosts`).
 //!
-//! Each figure is the CPU time of the calling thread, the least of five rounds: other load
-//! and what the device's own threads do are not in it. The directory should be on an ext4,
-//! best on a loop device in memory, so that nothing waits.
+//! The directory should be on an ext4, best on a loop device in memory, so that nothing
+//! waits.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
 
-use std::fs::{File, OpenOptions, remove_file};
-use std::io::Write as _;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    use clap::Parser as _;
 
-use anyhow::Context as _;
-use clap::Parser;
-use cpu_time::ThreadTime;
-
-/// Measure what file-system calls cost on one core of this machine.
-#[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
-struct Args {
-    /// Directory to work in; 100 MiB are used for a while
-    dir: PathBuf,
-}
-
-/// Rounds of which the fastest counts.
-const ROUNDS: usize = 5;
-const PAGE: u64 = 4096;
-/// Pages of the file that is read and overwritten (64 MiB).
-const N_PAGES: u64 = 16_384;
-
-/// CPU time of one of `n` calls \[ns\].
-fn measure(n: u64, mut call: impl FnMut(u64) -> std::io::Result<()>) -> std::io::Result<f64> {
-    let mut least = f64::MAX;
-    for _ in 0..ROUNDS {
-        let start = ThreadTime::now();
-        for i in 0..n {
-            call(i)?;
-        }
-        least = least.min(start.elapsed().as_nanos() as f64 / n as f64);
+    /// Measure what file-system calls cost on one core of this machine.
+    #[derive(Debug, clap::Parser)]
+    #[command(version, max_term_width = 100)]
+    struct Args {
+        /// Directory to work in; 100 MiB are used for a while
+        dir: std::path::PathBuf,
     }
-    Ok(least)
-}
 
-fn open(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
-}
-
-fn names(dir: &Path, n: u64) -> Vec<PathBuf> {
-    (0..n).map(|i| dir.join(format!("host-costs-{i:05}"))).collect()
-}
-
-/// CPU time to make and to remove a file of so many pages \[ns\].
-fn make_and_remove(dir: &Path, n: u64, pages: u64) -> std::io::Result<(f64, f64)> {
-    let names = names(dir, n);
-    let contents = vec![1; (pages * PAGE) as usize];
-    let (mut made, mut removed) = (f64::MAX, f64::MAX);
-    for _ in 0..ROUNDS {
-        let start = ThreadTime::now();
-        for name in &names {
-            let mut file = open(name)?;
-            if pages > 0 {
-                file.write_all(&contents)?;
+    let dir = Args::parse().dir;
+    match flashwise_realfs::host_costs(&dir) {
+        Ok(rows) => {
+            for (what, ns, field) in rows {
+                println!("{what:<36} {ns:>8.0} ns  {field}");
             }
+            std::process::ExitCode::SUCCESS
         }
-        made = made.min(start.elapsed().as_nanos() as f64 / n as f64);
-        let start = ThreadTime::now();
-        names.iter().try_for_each(remove_file)?;
-        removed = removed.min(start.elapsed().as_nanos() as f64 / n as f64);
-    }
-    Ok((made, removed))
-}
-
-fn run(dir: &Path) -> anyhow::Result<()> {
-    let path = dir.join("host-costs-file");
-    let file = open(&path).with_context(|| format!("{}: cannot be written", path.display()))?;
-    let mib = vec![1; 1 << 20];
-    for at in 0..N_PAGES * PAGE >> 20 {
-        file.write_all_at(&mib, at << 20)?;
-    }
-    let mut buffer = vec![0; 1 << 16];
-    let at = |i: u64, pages: u64| i % (N_PAGES / pages) * pages * PAGE;
-    let read = |i: u64, buffer: &mut [u8], pages| file.read_exact_at(buffer, at(i, pages));
-    let read_byte = measure(200_000, |i| read(i, &mut buffer[..1], 1))?;
-    let read_page = measure(100_000, |i| read(i, &mut buffer[..4096], 1))?;
-    let read_64k = measure(20_000, |i| read(i, &mut buffer, 16))?;
-    let write_page = measure(100_000, |i| file.write_all_at(&mib[..4096], at(i, 1)))?;
-    let write_64k = measure(20_000, |i| file.write_all_at(&mib[..1 << 16], at(i, 16)))?;
-    let stat = measure(100_000, |_| std::fs::metadata(&path).map(drop))?;
-    let open_close = measure(100_000, |_| open(&path).map(drop))?;
-    remove_file(&path)?;
-    let (make, remove) = make_and_remove(dir, 5_000, 0)?;
-    let (make_128k, remove_128k) = make_and_remove(dir, 500, 32)?;
-    let copy = (read_64k - read_byte) / 16.0;
-    let over = (write_64k - write_page) / 15.0;
-    let rows = [
-        ("read of one byte, cached", read_byte, "syscall_ns"),
-        ("read of 4 KiB, cached", read_page, ""),
-        ("  each 4 KiB of a read of 64 KiB", copy, "page_ns"),
-        ("overwrite of 4 KiB, buffered", write_page, ""),
-        ("  each 4 KiB of one of 64 KiB", over, "page_ns"),
-        ("  beside that and the system call", write_page - over - read_byte, "write_ns"),
-        ("stat", stat, "syscall_ns + path_ns"),
-        ("open and close", open_close, "2 syscall_ns + path_ns"),
-        ("make an empty file", make, "... + namespace_ns + log blocks"),
-        ("remove one", remove, "syscall_ns + path_ns + namespace_ns + log blocks"),
-        ("each 4 KiB written to a new file", (make_128k - make) / 32.0, "page_ns + new_page_ns"),
-        ("each 4 KiB of a file removed", (remove_128k - remove) / 32.0, "free_page_ns"),
-    ];
-    let mut out = std::io::stdout().lock();
-    for (what, ns, field) in rows {
-        writeln!(out, "{what:<36} {ns:>8.0} ns  {field}")?;
-    }
-    Ok(())
-}
-
-fn main() -> ExitCode {
-    match run(&Args::parse().dir) {
-        Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "error: {e:#}");
-            ExitCode::FAILURE
+            eprintln!("error: {}: {e}; name a directory that can be written", dir.display());
+            std::process::ExitCode::FAILURE
         }
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> std::process::ExitCode {
+    eprintln!("skipped: needs Linux");
+    std::process::ExitCode::FAILURE
 }

@@ -1,5 +1,6 @@
 //! The part that touches the machine: loop devices, mounts, tracefs and the calls.
 
+mod costs;
 mod device;
 mod error;
 mod files;
@@ -9,6 +10,7 @@ mod settings;
 mod tools;
 mod tracefs;
 
+pub use costs::host_costs;
 pub use device::sweep_leftovers;
 pub use error::RealError;
 pub use make::{Data, Journal, Options, RealFs};
