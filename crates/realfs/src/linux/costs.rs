@@ -83,7 +83,7 @@ pub fn host_costs(dir: &Path) -> std::io::Result<Vec<(&'static str, f64, &'stati
     let path = dir.join("host-costs-file");
     let file = open(&path)?;
     let mib = vec![1; 1 << 20];
-    for at in 0..N_PAGES * PAGE >> 20 {
+    for at in 0..(N_PAGES * PAGE) >> 20 {
         file.write_all_at(&mib, at << 20)?;
     }
     let mut buffer = vec![0; 1 << 16];
