@@ -160,6 +160,10 @@ impl<A: Application> Driver for FileDriver<'_, A> {
     fn is_host(&self) -> bool {
         true
     }
+
+    fn end_ns(&self) -> u64 {
+        self.host.now_ns()
+    }
 }
 
 /// Runs the application of `host` on `ssd`, from making its files to its end; what is

@@ -79,6 +79,7 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
         }
         driver.completed(done_ns - start_ns);
     }
+    run.end_ns = run.end_ns.max(start_ns + driver.end_ns());
     let name = spec.workload.to_owned();
     match (run.n, n_ramp) {
         _ if driver.is_host() => {}

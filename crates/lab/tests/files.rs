@@ -39,6 +39,7 @@ fn the_bytes_of_the_host_are_the_bytes_of_the_drive() {
     assert_eq!(ops, files.ops);
     // The preparation does not count: a second is what it ran.
     assert!((0.99..1.1).contains(&files.run_s), "{}", files.run_s);
+    assert!((row.elapsed_s / files.run_s - 1.0).abs() < 0.01, "{}", row.elapsed_s);
 }
 
 #[test]

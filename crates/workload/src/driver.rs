@@ -39,6 +39,11 @@ pub trait Driver {
         false
     }
 
+    /// When the workload ended, which may be after its last request \[ns since its start\].
+    fn end_ns(&self) -> u64 {
+        0
+    }
+
     /// Names of the rows that requests are reported under.
     fn job_names(&self) -> &[String];
 }
@@ -59,6 +64,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
     fn is_host(&self) -> bool {
         (**self).is_host()
     }
+
+    fn end_ns(&self) -> u64 {
+        (**self).end_ns()
+    }
 }
 
 impl<D: Driver + ?Sized> Driver for &mut D {
@@ -76,5 +85,9 @@ impl<D: Driver + ?Sized> Driver for &mut D {
 
     fn is_host(&self) -> bool {
         (**self).is_host()
+    }
+
+    fn end_ns(&self) -> u64 {
+        (**self).end_ns()
     }
 }
