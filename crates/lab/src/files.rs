@@ -157,12 +157,8 @@ impl<A: Application> Driver for FileDriver<'_, A> {
         &self.names
     }
 
-    fn is_host(&self) -> bool {
-        true
-    }
-
-    fn end_ns(&self) -> u64 {
-        self.host.now_ns()
+    fn span_ns(&self) -> Option<(u64, u64)> {
+        Some((self.host.start_ns(), self.host.now_ns()))
     }
 }
 

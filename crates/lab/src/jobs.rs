@@ -41,7 +41,7 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
     let start_ns = ssd.now_ns();
     let mut window = Window::new(ssd.counters(), start_ns);
     let mut run = Run::new(spec.policy.relation);
-    if driver.is_host() {
+    if driver.span_ns().is_some() {
         run.relations_come_with_writes();
     }
     let mut meters: Vec<Meter> = driver.job_names().iter().map(|_| Meter::default()).collect();
@@ -60,7 +60,10 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
             // A delay before the first request is no part of the run.
             window.skipped_ns += at_ns - start_ns;
         }
-        window.turn(issue.measured, at_ns, ssd);
+        match driver.span_ns() {
+            Some((from_ns, _)) if issue.measured => window.turn(true, start_ns + from_ns, ssd),
+            _ => window.turn(issue.measured, at_ns, ssd),
+        }
         observer.arrives(ssd, at_ns)?;
         let done_ns = match run.serve(ssd, r, at_ns) {
             Ok(done_ns) => done_ns,
@@ -79,10 +82,13 @@ pub fn replay_jobs_observed<D: Driver, O: Observer>(
         }
         driver.completed(done_ns - start_ns);
     }
-    run.end_ns = run.end_ns.max(start_ns + driver.end_ns());
+    if let Some((from_ns, to_ns)) = driver.span_ns() {
+        window.turn(true, start_ns + from_ns, ssd);
+        run.end_ns = run.end_ns.max(start_ns + to_ns);
+    }
     let name = spec.workload.to_owned();
     match (run.n, n_ramp) {
-        _ if driver.is_host() => {}
+        _ if driver.span_ns().is_some() => {}
         (0, 0) => return Err(LabError::NoRequests { name }),
         (0, n) => return Err(LabError::OnlyRamp { name, n }),
         _ => {}

@@ -33,15 +33,12 @@ pub trait Driver {
     /// \[ns since the start of the workload\].
     fn completed(&mut self, done_ns: u64);
 
-    /// Everything that is known about writes comes with them, and nothing has to be
-    /// inferred; and a run that never needs the drive is one. True for file systems.
-    fn is_host(&self) -> bool {
-        false
-    }
-
-    /// When the workload ended, which may be after its last request \[ns since its start\].
-    fn end_ns(&self) -> u64 {
-        0
+    /// For a host with a file system: from when to when what it runs is measured \[ns since
+    /// the start of the workload\], which may be long before its first and after its last
+    /// request. Everything that is known about writes comes with them then, and nothing is
+    /// inferred.
+    fn span_ns(&self) -> Option<(u64, u64)> {
+        None
     }
 
     /// Names of the rows that requests are reported under.
@@ -61,12 +58,8 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).job_names()
     }
 
-    fn is_host(&self) -> bool {
-        (**self).is_host()
-    }
-
-    fn end_ns(&self) -> u64 {
-        (**self).end_ns()
+    fn span_ns(&self) -> Option<(u64, u64)> {
+        (**self).span_ns()
     }
 }
 
@@ -83,11 +76,7 @@ impl<D: Driver + ?Sized> Driver for &mut D {
         (**self).job_names()
     }
 
-    fn is_host(&self) -> bool {
-        (**self).is_host()
-    }
-
-    fn end_ns(&self) -> u64 {
-        (**self).end_ns()
+    fn span_ns(&self) -> Option<(u64, u64)> {
+        (**self).span_ns()
     }
 }
