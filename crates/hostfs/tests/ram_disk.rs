@@ -1,6 +1,8 @@
 //! The host's part in reading a fragmented file: Figures 4 to 6 of the FAST'24 fragmentation
 //! paper, on a RAM disk.
 
+#![allow(clippy::print_stdout, reason = "figures are printed beside their bounds")]
+
 use flashwise_hostfs::{
     Call, Fd, FsConfig, Host, IoOp, OpenFlags, Paths, RamDisk, RamSpeed, Script,
 };
