@@ -25,8 +25,8 @@ pub enum Action {
         /// The operation ends with it; one whose call fails ends in any case.
         ends_op: bool,
     },
-    /// Make a call and go on (asynchronous I/O); [`Action::Join`] waits for it. An
-    /// operation of its own. [`Application::finished`] is not told.
+    /// Make a call and go on (asynchronous I/O); [`Action::Join`] waits for it. Calls that move
+    /// data of one descriptor go one after another, as in glibc's. An operation of its own. [`Application::finished`] is not told.
     Spawn {
         /// Which.
         call: Call,

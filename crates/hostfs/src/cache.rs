@@ -296,21 +296,30 @@ impl PageCache {
     }
 
     /// Makes room: gives up clean pages, longest unused first, until at most `limit` are
-    /// left. Calls `gone(owner, index)` for each chunk that went whole.
-    pub(crate) fn shrink(&mut self, limit: u64, mut gone: impl FnMut(u32, u32)) {
-        // Chunks that hold dirty pages are moved to the end: each is met once.
-        let mut left = self.chunks.len() - self.unused.len();
+    /// left or `n_max` chunks were looked at. Asks `goes(owner, index, is_empty)` before it
+    /// takes pages out of a chunk, with whether none will be left in it.
+    pub(crate) fn shrink(
+        &mut self,
+        limit: u64,
+        n_max: usize,
+        mut goes: impl FnMut(u32, u32, bool) -> bool,
+    ) {
+        // Chunks that stay are moved to the end: each is met once.
+        let mut left = n_max.min(self.chunks.len() - self.unused.len());
         while self.n_pages > limit && left > 0 {
             left -= 1;
             let slot = self.oldest;
             let chunk = &mut self.chunks[slot as usize];
             let lost = chunk.present & !chunk.dirty;
+            let is_empty = chunk.dirty == 0;
+            if lost == 0 || !goes(chunk.owner, chunk.index, is_empty) {
+                self.touch(slot);
+                continue;
+            }
             chunk.present = chunk.dirty;
             self.n_pages -= u64::from(lost.count_ones());
-            if chunk.present == 0 {
-                let (owner, index) = (chunk.owner, chunk.index);
+            if is_empty {
                 self.release(slot);
-                gone(owner, index);
             } else {
                 self.touch(slot);
             }
@@ -320,6 +329,49 @@ impl PageCache {
     /// Whether [`PageCache::shrink`] to the limit of this cache has anything to do.
     pub(crate) fn is_over(&self) -> bool {
         self.n_pages > self.limit && self.n_pages > self.n_dirty
+    }
+
+    /// Dirty pages of a file, in order.
+    pub(crate) fn dirty_pages<'a>(
+        &'a self,
+        file: &'a FilePages,
+    ) -> impl Iterator<Item = u32> + use<'a> {
+        file.chunks.iter().flat_map(|(index, slot)| {
+            let dirty = self.chunks[*slot as usize].dirty;
+            (0..CHUNK).filter(move |bit| dirty >> bit & 1 != 0).map(move |bit| index * CHUNK + bit)
+        })
+    }
+
+    /// Checks masks, lists and totals against each other, given all files.
+    ///
+    /// # Panics
+    ///
+    /// If they do not agree.
+    pub(crate) fn self_check<'a>(&self, files: impl Iterator<Item = (u32, &'a FilePages)>) {
+        let (mut n_chunks, mut n_pages, mut n_dirty) = (0, 0u64, 0u64);
+        for (owner, file) in files {
+            for (index, slot) in &file.chunks {
+                let chunk = &self.chunks[*slot as usize];
+                assert_eq!((chunk.owner, chunk.index), (owner, *index), "a chunk is its file's");
+                assert!(chunk.present != 0, "an empty chunk of slot {owner}");
+                assert_eq!(chunk.dirty & !chunk.present, 0, "a dirty page is in memory");
+                assert_eq!(chunk.fresh & !chunk.dirty, 0, "a fresh page is dirty");
+                assert_eq!(chunk.dirty != 0, file.dirty_chunks.contains(index));
+                n_pages += u64::from(chunk.present.count_ones());
+                n_dirty += u64::from(chunk.dirty.count_ones());
+                n_chunks += 1;
+            }
+            let n_dirty_chunks = file.dirty_chunks.iter().filter(|i| file.chunks.contains_key(i));
+            assert_eq!(n_dirty_chunks.count(), file.dirty_chunks.len());
+        }
+        assert_eq!((n_pages, n_dirty), (self.n_pages, self.n_dirty), "pages of all files");
+        assert_eq!(n_chunks, self.chunks.len() - self.unused.len(), "chunks of all files");
+        let (mut n_listed, mut at, mut prev) = (0, self.oldest, NIL);
+        while at != NIL {
+            assert_eq!(self.chunks[at as usize].prev, prev, "the list of chunks");
+            (prev, at, n_listed) = (at, self.chunks[at as usize].next, n_listed + 1);
+        }
+        assert_eq!((prev, n_listed), (self.newest, n_chunks), "the list of chunks");
     }
 
     /// Most clean pages kept.
@@ -395,7 +447,12 @@ mod tests {
                     }
                     _ => {
                         let limit = u64::from(len);
-                        cache.shrink(limit, |owner, index| files[owner as usize].lost(index));
+                        cache.shrink(limit, usize::MAX, |owner, index, is_empty| {
+                            if is_empty {
+                                files[owner as usize].lost(index);
+                            }
+                            true
+                        });
                         // Which clean pages went is up to the cache; the totals are not.
                         for (f, pages) in table.iter_mut().enumerate() {
                             for (n, p) in (0u32..).zip(pages.iter_mut()) {

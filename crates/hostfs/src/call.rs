@@ -169,3 +169,17 @@ pub enum Call {
     /// Tell the device about all free space (`fstrim`).
     Trim,
 }
+
+impl Call {
+    /// The descriptor whose data the call reads, writes or makes durable.
+    pub fn data_fd(&self) -> Option<Fd> {
+        match *self {
+            Self::Read { fd, .. }
+            | Self::Write { fd, .. }
+            | Self::Append { fd, .. }
+            | Self::Fsync { fd }
+            | Self::Fdatasync { fd } => Some(fd),
+            _ => None,
+        }
+    }
+}

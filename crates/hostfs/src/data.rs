@@ -20,6 +20,9 @@ const WRITE_BACK_MAX: u32 = 2048;
 /// Sectors of a block.
 pub(crate) const SECTORS: u64 = PAGE / 512;
 
+/// Chunks of pages looked at when a call finds memory full. Each call adds fewer. Assumed.
+const SHRINK_CHUNKS: usize = 256;
+
 /// A day \[ns\].
 const DAY_NS: u64 = 86_400_000_000_000;
 
@@ -58,15 +61,18 @@ impl FileSystem {
         edges
     }
 
-    /// A buffered write: pages become dirty, room is set aside or taken.
-    pub(crate) fn write(&mut self, i: u32, offset: u64, len: u64, cpu: u32) -> Result<(), Outcome> {
+    /// A buffered write: pages become dirty, room is set aside or taken. How much was
+    /// written, up to where there was no more room.
+    pub(crate) fn write(
+        &mut self,
+        i: u32,
+        offset: u64,
+        len: u64,
+        cpu: u32,
+    ) -> Result<u64, Outcome> {
         let end = Self::check_range(offset, len)?;
         let pages = pages_of(offset, len);
         let delays = self.cfg.delays_allocation();
-        if !delays && self.inodes[i as usize].size < end {
-            // Without delay ext4 allocates before it counts the new size.
-            self.allocate_now(i, &pages, cpu)?;
-        }
         let mut page = pages.start;
         while page < pages.end {
             let extents = &self.inodes[i as usize].extents;
@@ -76,25 +82,36 @@ impl FileSystem {
                     self.mark_dirty(i, page..to, e.unwritten);
                     if e.unwritten && self.cfg.data == DataMode::Journal {
                         // Logged data is written as soon as it is logged.
-                        self.inodes[i as usize].extents.mark_written(page..to);
-                        self.touch_tree(i, page, cpu).map_err(|_| Outcome::NoSpace)?;
-                        self.touch_inode(i, true);
+                        self.mark_written(i, page..to, cpu);
                     }
                     page = to;
                 }
                 None if delays => {
                     let to = extents.next_mapped(page).unwrap_or(u32::MAX).min(pages.end);
-                    let n = to - page - self.n_dirty_in(i, page..to);
-                    self.alloc.reserve(n).map_err(|_| Outcome::NoSpace)?;
-                    self.inodes[i as usize].n_reserved += n;
-                    self.mark_dirty(i, page..to, true);
-                    page = to;
+                    let n = self.set_aside(i, page..to);
+                    if n == 0 {
+                        break;
+                    }
+                    self.mark_dirty(i, page..page + n, true);
+                    page += n;
                 }
-                None => self.allocate_now(i, &(page..pages.end), cpu)?,
+                None => {
+                    // Block by block, as a write without delay asks for them.
+                    if self.map(i, page, 1, MapFor::Write, cpu).is_err() {
+                        break;
+                    }
+                    self.mark_dirty(i, page..page + 1, true);
+                    page += 1;
+                }
             }
         }
-        self.log_data(i, pages);
-        self.tell(i, || FileOp::Write { offset, len });
+        let end = if page < pages.end { end.min(u64::from(page) * PAGE) } else { end };
+        if end <= offset {
+            return Err(Outcome::NoSpace);
+        }
+        self.log_data(i, pages.start..page);
+        let n_written = end - offset;
+        self.tell(i, || FileOp::Write { offset, len: n_written });
         let inode = &mut self.inodes[i as usize];
         if end > inode.size {
             inode.size = end;
@@ -103,32 +120,58 @@ impl FileSystem {
             }
         }
         self.stamp(i);
-        Ok(())
+        Ok(end - offset)
     }
 
-    /// Blocks for all holes of `pages`, one by one, as a write without delay asks for them.
-    fn allocate_now(&mut self, i: u32, pages: &Range<u32>, cpu: u32) -> Result<(), Outcome> {
-        let mut page = pages.start;
-        while page < pages.end {
-            if let Some(e) = self.inodes[i as usize].extents.find(page) {
-                page += e.len;
-                continue;
+    /// Sets room aside for pages of a hole; for how many there is room.
+    fn set_aside(&mut self, i: u32, range: Range<u32>) -> u32 {
+        let n_dirty = self.n_dirty_in(i, range.clone());
+        let mut n_pages = range.len() as u32;
+        let mut n = n_pages - n_dirty;
+        if self.alloc.reserve(n).is_err() {
+            // The pages that are dirty have their room; others get what there is.
+            let room = u32::try_from(self.alloc.available_blocks()).unwrap_or(u32::MAX);
+            let mut at = range.start;
+            n = 0;
+            while at < range.end {
+                let dirty = self.next_dirty(i, at..range.end).unwrap_or(range.end..range.end);
+                let new = (dirty.start - at).min(room - n);
+                n += new;
+                if at + new < dirty.start {
+                    at += new;
+                    break;
+                }
+                at = dirty.end;
             }
-            self.map(i, page, 1, MapFor::Write, cpu).map_err(|_| Outcome::NoSpace)?;
-            self.mark_dirty(i, page..page + 1, true);
-            page += 1;
+            n_pages = at - range.start;
+            self.alloc.reserve(n).expect("no more than there is room for");
         }
-        Ok(())
+        self.inodes[i as usize].n_reserved += n;
+        n_pages
     }
 
-    fn n_dirty_in(&mut self, i: u32, range: Range<u32>) -> u32 {
-        let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
+    /// Blocks of a file that were reserved are written from now on.
+    fn mark_written(&mut self, i: u32, pages: Range<u32>, cpu: u32) {
+        let first = pages.start;
+        self.inodes[i as usize].extents.mark_written(pages);
+        // Without room for one extent more ext4 writes zeroes instead; here the tree stays
+        // short until it changes again. Source: fs/ext4/extents.c, `EXT4_EXT_MAY_ZEROOUT`.
+        let _ = self.touch_tree(i, first, cpu);
+        self.touch_inode(i, true);
+    }
+
+    /// The first run of dirty pages in `range`.
+    pub(crate) fn next_dirty(&mut self, i: u32, range: Range<u32>) -> Option<Range<u32>> {
+        let pages = &mut self.inodes[i as usize].pages;
+        self.cache.next_dirty(pages, range, u32::MAX)
+    }
+
+    pub(crate) fn n_dirty_in(&mut self, i: u32, range: Range<u32>) -> u32 {
         let (mut n, mut at) = (0, range.start);
-        while let Some(run) = self.cache.next_dirty(&mut pages, at..range.end, u32::MAX) {
+        while let Some(run) = self.next_dirty(i, at..range.end) {
             n += run.len() as u32;
             at = run.end;
         }
-        self.inodes[i as usize].pages = pages;
         n
     }
 
@@ -138,7 +181,19 @@ impl FileSystem {
         self.cache.dirty(&mut inode.pages, i, range, fresh);
         if inode.dirty_since_ns.is_none() {
             inode.dirty_since_ns = Some(self.now_ns);
-            self.dirty_files.push_back((self.now_ns, i));
+            self.push_dirty_file(i);
+        }
+    }
+
+    /// Puts a file at the end of the list of dirty ones. Files that were written since they
+    /// were put there leave it when they are more than half of it.
+    fn push_dirty_file(&mut self, i: u32) {
+        self.dirty_files.push_back((self.now_ns, i));
+        if self.dirty_files.len() > self.dirty_files_max {
+            let inodes = &self.inodes;
+            self.dirty_files
+                .retain(|(since, i)| inodes[*i as usize].dirty_since_ns == Some(*since));
+            self.dirty_files_max = 2 * self.dirty_files.len() + 64;
         }
     }
 
@@ -206,9 +261,8 @@ impl FileSystem {
         hint
     }
 
-    /// Sends dirty pages of `range` on their way, at most `n_max`; how many. Delayed blocks
-    /// are allocated. With `data=journal` pages of a transaction that is not committed
-    /// stay.
+    /// Sends dirty pages of `range` on their way, at most `n_max`. Delayed blocks are
+    /// allocated. With `data=journal` pages of a transaction that is not committed stay.
     pub(crate) fn write_back(
         &mut self,
         i: u32,
@@ -216,9 +270,9 @@ impl FileSystem {
         n_max: u32,
         cpu: u32,
         mut add: impl FnMut(Bio),
-    ) -> u32 {
+    ) -> WrittenBack {
         let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
-        let (mut at, mut n) = (range.start, 0);
+        let (mut at, mut n, mut no_space) = (range.start, 0, false);
         while n < n_max {
             let Some(run) = self.cache.next_dirty(&mut pages, at..range.end, n_max - n) else {
                 break;
@@ -228,9 +282,12 @@ impl FileSystem {
                 let fresh = self.cache.is_fresh(&mut pages, at);
                 let extent = match self.block_for(i, at..run.end, cpu) {
                     Some(extent) => extent,
-                    // No room though it was set aside: a block of the extent tree is
-                    // lacking. The pages stay dirty.
-                    None => break,
+                    // No room though it was set aside: it waits for a commit, or a block of
+                    // the extent tree is lacking. The pages stay dirty.
+                    None => {
+                        no_space = true;
+                        break;
+                    }
                 };
                 if self.is_pinned(extent.0, extent.1) {
                     at += extent.1;
@@ -261,7 +318,25 @@ impl FileSystem {
         if inode.pages.n_dirty == 0 {
             inode.dirty_since_ns = None;
         }
-        n
+        WrittenBack { n, no_space }
+    }
+
+    /// Drops dirty pages for which there is no room and will be none, as ext4 does: their
+    /// data is lost. Source: fs/ext4/inode.c, `mpage_map_and_submit_extent`.
+    pub(crate) fn lose_unmapped(&mut self, i: u32) {
+        let mut at = 0;
+        loop {
+            let Some(run) = self.next_dirty(i, at..u32::MAX) else { return };
+            let inode = &self.inodes[i as usize];
+            at = match inode.extents.find(run.start) {
+                Some(e) => run.start + e.len,
+                None => {
+                    let next = inode.extents.next_mapped(run.start).unwrap_or(u32::MAX);
+                    self.cut(i, run.start..run.end.min(next));
+                    next
+                }
+            };
+        }
     }
 
     /// The block of a page and how many of `range` follow side by side; allocated if need
@@ -280,10 +355,7 @@ impl FileSystem {
         };
         let len = extent.len.min(n);
         if extent.unwritten {
-            let pages = range.start..range.start + len;
-            self.inodes[i as usize].extents.mark_written(pages);
-            self.touch_tree(i, range.start, cpu).ok()?;
-            self.touch_inode(i, true);
+            self.mark_written(i, range.start..range.start + len, cpu);
         }
         Some((extent.start, len))
     }
@@ -312,7 +384,10 @@ impl FileSystem {
         }
     }
 
-    /// Bios of a direct write; blocks are allocated at once. Cached pages are dropped.
+    /// Bios of a direct write; blocks are allocated at once. Cached pages are dropped, so
+    /// dirty ones have to be written back first. Without room for all nothing is written,
+    /// and the file keeps no blocks behind its end. Source: fs/ext4/file.c,
+    /// `ext4_inode_extension_cleanup`.
     pub(crate) fn write_direct(
         &mut self,
         i: u32,
@@ -323,18 +398,20 @@ impl FileSystem {
     ) -> Result<(), Outcome> {
         let end = Self::check_range(offset, len)?;
         let pages = pages_of(offset, len);
+        if let Err(outcome) = self.map_holes(i, &pages, cpu) {
+            let inode = &self.inodes[i as usize];
+            let (ino, n_pages) = (inode.ino, inode.n_pages());
+            if pages.end > n_pages {
+                self.alloc.discard_preallocation(ino);
+                self.cut(i, n_pages..u32::MAX);
+            }
+            return Err(outcome);
+        }
         let mut at = pages.start;
         while at < pages.end {
-            let fresh = match self.inodes[i as usize].extents.find(at) {
-                Some(e) => e.unwritten,
-                None => {
-                    let next = self.inodes[i as usize].extents.next_mapped(at).unwrap_or(u32::MAX);
-                    let hole = next.min(pages.end) - at;
-                    self.map(i, at, hole, MapFor::Write, cpu).map_err(|_| Outcome::NoSpace)?;
-                    true
-                }
-            };
-            let block = self.block_for(i, at..pages.end, cpu).ok_or(Outcome::NoSpace)?;
+            let found = self.inodes[i as usize].extents.find(at);
+            let fresh = found.is_some_and(|e| e.unwritten);
+            let block = self.block_for(i, at..pages.end, cpu).expect("it is mapped");
             add(Bio {
                 op: IoOp::Write,
                 target: Target::Main,
@@ -344,7 +421,8 @@ impl FileSystem {
                 fua: false,
                 class: IoClass::Data,
                 hint: self.write_hint(i, at, block.1, fresh),
-                file: i,
+                // Nobody but the writer waits for it.
+                file: crate::plug::NO_FILE,
             });
             at += block.1;
         }
@@ -353,11 +431,31 @@ impl FileSystem {
         self.cache.forget(&mut cached, pages);
         let inode = &mut self.inodes[i as usize];
         inode.pages = cached;
+        if inode.pages.n_dirty == 0 {
+            inode.dirty_since_ns = None;
+        }
         if end > inode.size {
             inode.size = end;
             self.touch_inode(i, true);
         }
         self.stamp(i);
+        Ok(())
+    }
+
+    /// Maps all holes of `pages`.
+    fn map_holes(&mut self, i: u32, pages: &Range<u32>, cpu: u32) -> Result<(), Outcome> {
+        let mut at = pages.start;
+        while at < pages.end {
+            let extents = &self.inodes[i as usize].extents;
+            if let Some(e) = extents.find(at) {
+                at = at.saturating_add(e.len);
+                continue;
+            }
+            let hole = extents.next_mapped(at).unwrap_or(u32::MAX).min(pages.end) - at;
+            let n = self.map(i, at, hole, MapFor::Write, cpu).map_err(|_| Outcome::NoSpace)?;
+            self.keep_promise(i, at..at + n);
+            at += n;
+        }
         Ok(())
     }
 
@@ -398,14 +496,34 @@ impl FileSystem {
     /// Gives up clean pages if there are too many.
     pub(crate) fn shrink_cache(&mut self) {
         if self.cache.is_over() {
-            let (inodes, limit) = (&mut self.inodes, self.cache.limit());
-            self.cache.shrink(limit, |owner, index| inodes[owner as usize].pages.lost(index));
+            self.shrink_to(self.cache.limit(), SHRINK_CHUNKS);
         }
     }
 
     /// Gives up all clean pages (`drop_caches`).
     pub(crate) fn drop_cache(&mut self) {
-        let inodes = &mut self.inodes;
-        self.cache.shrink(0, |owner, index| inodes[owner as usize].pages.lost(index));
+        self.shrink_to(0, usize::MAX);
     }
+
+    fn shrink_to(&mut self, limit: u64, n_chunks: usize) {
+        let (inodes, now_ns) = (&mut self.inodes, self.now_ns);
+        self.cache.shrink(limit, n_chunks, |owner, index, is_empty| {
+            let inode = &mut inodes[owner as usize];
+            // Pages stay until they are on the device.
+            let may_go = !inode.is_writing(now_ns);
+            if may_go && is_empty {
+                inode.pages.lost(index);
+            }
+            may_go
+        });
+    }
+}
+
+/// How far write-back of a file came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrittenBack {
+    /// Pages sent on their way.
+    pub(crate) n: u32,
+    /// Pages stay dirty because no blocks were found for them.
+    pub(crate) no_space: bool,
 }

@@ -104,6 +104,13 @@ impl Directory {
         self.leaves[self.leaf(component)].block
     }
 
+    /// How the directory will grow when a name is added.
+    pub(crate) fn growth(&self, component: u32, name_len: usize) -> Option<Grown> {
+        let at = self.leaf(component);
+        let is_full = self.leaves[at].used + entry_bytes(name_len) > BLOCK_BYTES;
+        is_full.then(|| self.grown(at))
+    }
+
     /// Adds a name that is not there.
     pub(crate) fn add(&mut self, component: u32, name_len: usize) -> Added {
         let bytes = entry_bytes(name_len);
@@ -118,27 +125,37 @@ impl Directory {
         Added { block: self.leaves[at].block, grown }
     }
 
+    /// What splitting a leaf will do.
+    fn grown(&self, at: usize) -> Grown {
+        // Entries leave block 0 of a small directory, which becomes the root of the tree.
+        let is_small = self.n_blocks == 1;
+        let n_leaves = self.leaves.len() + 1;
+        // With more leaves than the root holds, nodes come between.
+        let is_node_full = n_leaves > ROOT_ENTRIES && n_leaves % NODE_ENTRIES == 1;
+        Grown {
+            first: self.n_blocks,
+            n: 1 + u32::from(is_small) + u32::from(is_node_full),
+            split: if is_small { 1 } else { self.leaves[at].block },
+        }
+    }
+
     /// A full leaf gives the upper half of its hashes to a new block.
     fn split(&mut self, at: usize) -> Grown {
-        let first = self.n_blocks;
+        let grown = self.grown(at);
+        let leaf = &mut self.leaves[at];
+        let mut new_block = grown.first;
         if self.n_blocks == 1 {
-            // Entries leave block 0, which becomes the root of the tree.
-            self.leaves[0] = Leaf { block: 1, used: self.leaves[0].used - DOTS_BYTES, from: 0 };
-            self.n_blocks = 2;
+            (leaf.block, leaf.used) = (1, leaf.used - DOTS_BYTES);
+            new_block = 2;
         }
-        let leaf = self.leaves[at];
+        let leaf = *leaf;
         let end = self.leaves.get(at + 1).map_or(1 << 32, |next| u64::from(next.from));
         let middle = (u64::from(leaf.from) + end) / 2;
         self.leaves[at].used = leaf.used / 2;
-        let new =
-            Leaf { from: middle as u32, used: leaf.used - leaf.used / 2, block: self.n_blocks };
-        self.leaves.insert(at + 1, new);
-        self.n_blocks += 1;
-        if self.leaves.len() > ROOT_ENTRIES && self.leaves.len() % NODE_ENTRIES == 1 {
-            // One more inner node.
-            self.n_blocks += 1;
-        }
-        Grown { first, n: self.n_blocks - first, split: leaf.block }
+        let used = leaf.used - leaf.used / 2;
+        self.leaves.insert(at + 1, Leaf { from: middle as u32, used, block: new_block });
+        self.n_blocks += grown.n;
+        grown
     }
 
     /// Removes a name that is there; the block it was in.

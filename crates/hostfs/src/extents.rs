@@ -1,10 +1,11 @@
-//! Where the blocks of one file are: a sorted list of extents.
+//! Where the blocks of one file are: its extents, sorted by place in the file.
 //!
 //! Invariants: extents are in order of their first file block, do not overlap and are
-//! merged where both file and device blocks continue in the same state. Cost: a binary
-//! search per lookup; appending is O(1).
+//! merged where both file and device blocks continue in the same state. Cost: O(log extents)
+//! to look up or change one, also in a file of millions.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
 
 use crate::layout::FsBlock;
 
@@ -49,141 +50,113 @@ impl Extent {
 /// The extents of one file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExtentMap {
-    all: Vec<Extent>,
+    /// By first block of the file.
+    all: BTreeMap<u32, Extent>,
 }
 
 impl ExtentMap {
     /// All extents in order.
-    pub(crate) fn as_slice(&self) -> &[Extent] {
-        &self.all
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Extent> {
+        self.all.values()
     }
 
-    /// Index of the extent that holds `logical`, or of the first one after it.
-    fn position(&self, logical: u32) -> usize {
-        match self.all.last() {
-            Some(last) if last.end() <= logical => self.all.len(),
-            _ => self.all.partition_point(|e| e.end() <= logical),
-        }
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The extent that holds `logical`, or the last one before it.
+    fn up_to(&self, logical: u32) -> Option<&Extent> {
+        self.all.range(..=logical).next_back().map(|(_, e)| e)
     }
 
     /// The part of the extent that holds `logical`, from there on.
     pub(crate) fn find(&self, logical: u32) -> Option<Extent> {
-        let extent = self.all.get(self.position(logical))?;
-        (extent.logical <= logical).then(|| extent.clip(&(logical..u32::MAX)))
+        let extent = self.up_to(logical)?;
+        (logical < extent.end()).then(|| extent.clip(&(logical..u32::MAX)))
     }
 
     /// The first mapped block at or after `logical`.
     pub(crate) fn next_mapped(&self, logical: u32) -> Option<u32> {
-        self.all.get(self.position(logical)).map(|e| e.logical.max(logical))
+        match self.up_to(logical) {
+            Some(e) if logical < e.end() => Some(logical),
+            _ => self.after(logical).map(|e| e.logical),
+        }
     }
 
     /// The extent before `logical`: where a new one would like to continue.
     pub(crate) fn before(&self, logical: u32) -> Option<Extent> {
-        let at = self.position(logical);
-        match self.all.get(at) {
-            Some(e) if e.logical < logical => Some(*e),
-            _ => self.all[..at].last().copied(),
-        }
+        self.all.range(..logical).next_back().map(|(_, e)| *e)
     }
 
     /// The first extent after `logical`.
     pub(crate) fn after(&self, logical: u32) -> Option<Extent> {
-        self.all[self.position(logical)..].iter().find(|e| e.logical > logical).copied()
+        self.all.range((Bound::Excluded(logical), Bound::Unbounded)).next().map(|(_, e)| *e)
     }
 
-    /// Which extent of the tree `logical` is in or next to.
-    pub(crate) fn index_of(&self, logical: u32) -> usize {
-        self.position(logical).min(self.all.len().saturating_sub(1))
+    /// Which of `n_leaves` blocks of the tree holds `logical`, as if the extents were spread
+    /// evenly over the file.
+    pub(crate) fn leaf_of(&self, logical: u32, n_leaves: usize) -> usize {
+        let end = self.all.last_key_value().map_or(1, |(_, e)| u64::from(e.end()));
+        let leaf = u64::from(logical) * n_leaves as u64 / end.max(1);
+        (leaf as usize).min(n_leaves.saturating_sub(1))
     }
 
     /// Adds an extent where none is.
-    pub(crate) fn insert(&mut self, extent: Extent) {
+    pub(crate) fn insert(&mut self, mut extent: Extent) {
         debug_assert!(extent.len > 0);
-        let at = self.position(extent.logical);
-        debug_assert!(self.all.get(at).is_none_or(|e| extent.end() <= e.logical));
-        if at > 0 && self.all[at - 1].continues(&extent) {
-            self.all[at - 1].len += extent.len;
-            self.merge_after(at - 1);
+        debug_assert!(self.next_mapped(extent.logical).is_none_or(|next| next >= extent.end()));
+        if let Some(before) = self.before(extent.logical)
+            && before.continues(&extent)
+        {
+            extent = Extent { len: before.len + extent.len, ..before };
+        }
+        if let Some(next) = self.all.get(&extent.end()).copied()
+            && extent.continues(&next)
+        {
+            self.all.remove(&next.logical);
+            extent.len += next.len;
+        }
+        self.all.insert(extent.logical, extent);
+    }
+
+    /// Takes the blocks of `range` out and tells about each piece, in order.
+    pub(crate) fn remove(&mut self, range: Range<u32>, mut freed: impl FnMut(Extent)) {
+        if range.is_empty() {
             return;
         }
-        self.all.insert(at, extent);
-        self.merge_after(at);
-    }
-
-    fn merge_after(&mut self, at: usize) {
-        if let Some(next) = self.all.get(at + 1).copied()
-            && self.all[at].continues(&next)
-        {
-            self.all[at].len += next.len;
-            self.all.remove(at + 1);
+        let mut next = self.next_mapped(range.start);
+        while let Some(at) = next.filter(|at| *at < range.end) {
+            let extent = *self.up_to(at).expect("a mapped block is in an extent");
+            self.all.remove(&extent.logical);
+            freed(extent.clip(&range));
+            self.keep(extent.clip(&(0..range.start.max(extent.logical))));
+            self.keep(extent.clip(&(range.end.min(extent.end())..u32::MAX)));
+            next = self.next_mapped(extent.end().min(range.end));
         }
     }
 
-    /// Takes the blocks of `range` out and tells about each piece.
-    pub(crate) fn remove(&mut self, range: Range<u32>, mut freed: impl FnMut(Extent)) {
-        let mut at = self.position(range.start);
-        while let Some(extent) = self.all.get(at).copied() {
-            if extent.logical >= range.end {
-                break;
-            }
-            let gone = extent.clip(&range);
-            freed(gone);
-            let left = extent.clip(&(0..range.start.max(extent.logical)));
-            let right = extent.clip(&(range.end.min(extent.end())..u32::MAX));
-            match (left.len > 0, right.len > 0) {
-                (true, true) => {
-                    self.all[at] = left;
-                    self.all.insert(at + 1, right);
-                    break;
-                }
-                (true, false) => {
-                    self.all[at] = left;
-                    at += 1;
-                }
-                (false, true) => {
-                    self.all[at] = right;
-                    break;
-                }
-                (false, false) => {
-                    // Whole extents in the middle go in one sweep.
-                    let end = self.all.partition_point(|e| e.end() <= range.end).max(at + 1);
-                    for gone in &self.all[at + 1..end] {
-                        freed(*gone);
-                    }
-                    self.all.drain(at..end);
-                }
-            }
+    /// A piece that stays when the rest of its extent changes.
+    fn keep(&mut self, piece: Extent) {
+        if piece.len > 0 {
+            self.all.insert(piece.logical, piece);
         }
     }
 
     /// Blocks of `range` that were allocated are now written. Whether anything changed.
     pub(crate) fn mark_written(&mut self, range: Range<u32>) -> bool {
         let mut changed = false;
-        let mut at = self.position(range.start);
-        while let Some(extent) = self.all.get(at).copied() {
-            if extent.logical >= range.end {
-                break;
+        let mut next = self.next_mapped(range.start);
+        while let Some(at) = next.filter(|at| *at < range.end) {
+            let extent = *self.up_to(at).expect("a mapped block is in an extent");
+            if extent.unwritten {
+                changed = true;
+                self.all.remove(&extent.logical);
+                self.keep(extent.clip(&(0..range.start.max(extent.logical))));
+                self.keep(extent.clip(&(range.end.min(extent.end())..u32::MAX)));
+                self.insert(Extent { unwritten: false, ..extent.clip(&range) });
             }
-            if !extent.unwritten {
-                at += 1;
-                continue;
-            }
-            changed = true;
-            let left = extent.clip(&(0..range.start.max(extent.logical)));
-            let right = extent.clip(&(range.end.min(extent.end())..u32::MAX));
-            let mut written = extent.clip(&range);
-            written.unwritten = false;
-            let pieces = [left, written, right].into_iter().filter(|piece| piece.len > 0);
-            self.all.splice(at..=at, pieces);
-            let mut from = at + usize::from(left.len > 0);
-            if from > 0 && self.all[from - 1].continues(&self.all[from]) {
-                from -= 1;
-            }
-            self.merge_after(from);
-            if self.all.get(from).is_some_and(|e| e.end() == written.end()) {
-                self.merge_after(from);
-            }
-            at = self.position(written.end());
+            next = self.next_mapped(extent.end().min(range.end));
         }
         changed
     }
@@ -194,17 +167,27 @@ impl ExtentMap {
         let ends = |e: &Extent| (e.end(), e.start.0 + e.len);
         let mut last = None;
         let mut n = 0;
-        for e in &self.all {
+        for e in self.iter() {
             n += u32::from(last != Some((e.logical, e.start.0)));
             last = Some(ends(e));
         }
         n
     }
 
+    /// Checks order and lengths.
+    pub(crate) fn self_check(&self) {
+        let mut end = 0;
+        for (logical, e) in &self.all {
+            assert!(*logical == e.logical && e.logical >= end && e.len > 0, "extents overlap");
+            assert!(e.len <= LEN_MAX[usize::from(e.unwritten)], "an extent is too long");
+            end = e.end();
+        }
+    }
+
     /// Allocated blocks.
     #[cfg(test)]
     pub(crate) fn n_blocks(&self) -> u64 {
-        self.all.iter().map(|e| u64::from(e.len)).sum()
+        self.iter().map(|e| u64::from(e.len)).sum()
     }
 }
 
@@ -224,11 +207,11 @@ mod tests {
         map.insert(extent(0, 100, 4, false));
         map.insert(extent(8, 108, 4, false));
         map.insert(extent(4, 104, 4, false));
-        assert_eq!(map.as_slice(), [extent(0, 100, 12, false)]);
+        assert!(map.iter().eq(&[extent(0, 100, 12, false)]));
         let mut freed = vec![];
         map.remove(2..5, |e| freed.push(e));
         assert_eq!(freed, [extent(2, 102, 3, false)]);
-        assert_eq!((map.as_slice().len(), map.n_fragments(), map.n_blocks()), (2, 2, 9));
+        assert_eq!((map.len(), map.n_fragments(), map.n_blocks()), (2, 2, 9));
         assert_eq!(map.find(3), None);
         assert_eq!(map.next_mapped(3), Some(5));
         assert_eq!(map.before(5), Some(extent(0, 100, 2, false)));
@@ -287,7 +270,8 @@ mod tests {
                     let found = map.find(b).map(|e| (e.start.0, e.unwritten));
                     prop_assert_eq!(found, *slot, "block {}", b);
                 }
-                for pair in map.as_slice().windows(2) {
+                let all: Vec<Extent> = map.iter().copied().collect();
+                for pair in all.windows(2) {
                     prop_assert!(!pair[0].continues(&pair[1]));
                     prop_assert!(pair[0].end() <= pair[1].logical);
                 }

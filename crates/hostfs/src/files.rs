@@ -9,8 +9,8 @@ use std::ops::Range;
 use flashwise_hint::FileOp;
 
 use crate::application::Outcome;
-use crate::call::{Fd, OpenFlags};
-use crate::directory::{Directory, hash};
+use crate::call::{Call, Fd, OpenFlags};
+use crate::directory::{Directory, Grown, hash};
 use crate::fs::{FileSystem, MapFor};
 use crate::inode::{Inode, OpenFile, PAGE, ReadAhead};
 use crate::inodes::NewInode;
@@ -20,6 +20,9 @@ use crate::paths::{PathId, Paths};
 /// Blocks of unwritten extents that one transaction of `fallocate` takes at most. Source:
 /// fs/ext4/extents.c, `EXT_UNWRITTEN_MAX_LEN`.
 const FALLOCATE_MAX: u32 = 32_767;
+
+/// Descriptors are smaller. Source: Linux `fs.nr_open`, 1048576 by default.
+const FD_MAX: u32 = 1 << 20;
 
 impl FileSystem {
     /// The open file a descriptor names.
@@ -32,6 +35,9 @@ impl FileSystem {
     }
 
     fn attach(&mut self, fd: Fd, inode: u32, flags: OpenFlags) -> Result<(), Outcome> {
+        if fd.0 >= FD_MAX {
+            return Err(Outcome::Invalid);
+        }
         let at = fd.0 as usize;
         if self.files.len() <= at {
             self.files.resize_with(at + 1, || None);
@@ -45,7 +51,7 @@ impl FileSystem {
     }
 
     fn is_free(&self, fd: Fd) -> bool {
-        self.files.get(fd.0 as usize).is_none_or(Option::is_none)
+        fd.0 < FD_MAX && self.files.get(fd.0 as usize).is_none_or(Option::is_none)
     }
 
     /// The directory a new name goes into, and its component.
@@ -86,26 +92,40 @@ impl FileSystem {
         inode: u32,
         cpu: u32,
     ) -> Result<FsBlock, Outcome> {
-        let mut entries = self.inodes[dir as usize].dir.take().expect("it is a directory");
-        let added = entries.add(component, name_len);
-        let (n_blocks, block) = (entries.n_blocks(), added.block);
-        self.inodes[dir as usize].dir = Some(entries);
-        if let Some(grown) = added.grown {
-            self.inodes[dir as usize].size = u64::from(n_blocks) * PAGE;
-            for new in grown.first..grown.first + grown.n {
-                if self.map(dir, new, 1, MapFor::Write, cpu).is_err() {
-                    return Err(Outcome::NoSpace);
-                }
-                self.touch(self.dir_block(dir, new));
-            }
-            self.touch(self.dir_block(dir, grown.split));
-            self.touch(self.dir_block(dir, 0));
+        let entries = self.inodes[dir as usize].dir.as_ref().expect("it is a directory");
+        if let Some(grown) = entries.growth(component, name_len) {
+            self.grow_directory(dir, grown, cpu)?;
         }
+        let entries = self.inodes[dir as usize].dir.as_mut().expect("it is a directory");
+        let block = entries.add(component, name_len).block;
         let block = self.dir_block(dir, block);
         self.touch(block);
         self.touch_inode(dir, false);
         self.entries.insert((dir, component), inode);
         Ok(block)
+    }
+
+    /// Finds all blocks that a directory needs to grow, or none.
+    fn grow_directory(&mut self, dir: u32, grown: Grown, cpu: u32) -> Result<(), Outcome> {
+        let old_size = self.inodes[dir as usize].size;
+        let blocks = grown.first..grown.first + grown.n;
+        self.inodes[dir as usize].size = u64::from(blocks.end) * PAGE;
+        for new in blocks.clone() {
+            if self.map(dir, new, 1, MapFor::Write, cpu).is_err() {
+                let mut gone = vec![];
+                let extents = &mut self.inodes[dir as usize].extents;
+                extents.remove(blocks, |e| gone.push((e.start, e.len)));
+                gone.into_iter().for_each(|(start, len)| self.free(start, len, true));
+                self.inodes[dir as usize].size = old_size;
+                // Fewer extents need no new block of the tree.
+                let _ = self.touch_tree(dir, grown.first, cpu);
+                return Err(Outcome::NoSpace);
+            }
+            self.touch(self.dir_block(dir, new));
+        }
+        self.touch(self.dir_block(dir, grown.split));
+        self.touch(self.dir_block(dir, 0));
+        Ok(())
     }
 
     /// Takes a name out of a directory.
@@ -162,7 +182,8 @@ impl FileSystem {
             Ok(i) => {
                 self.attach(fd, i, flags)?;
                 self.tell(i, || FileOp::Open { path: paths.path(path).to_owned() });
-                if flags.truncate && self.inodes[i as usize].size > 0 {
+                let inode = &self.inodes[i as usize];
+                if flags.truncate && (inode.size > 0 || inode.extents.len() > 0) {
                     self.truncate(i, 0);
                 }
                 return Ok(());
@@ -173,10 +194,8 @@ impl FileSystem {
                 let i = self.new_inode(paths, dir, Some(path))?;
                 self.inodes[i as usize].links = 1;
                 match self.enter(paths, dir, path, i, cpu) {
-                    Ok(block) => {
-                        let dir_inode = self.inodes[dir as usize].table_block;
-                        self.inodes[i as usize].name_blocks = vec![block, dir_inode];
-                    }
+                    // The directory's inode is not written with it (measured).
+                    Ok(block) => self.inodes[i as usize].name_blocks = vec![block],
                     Err(outcome) => {
                         self.inodes[i as usize].links = 0;
                         self.evict(i);
@@ -202,6 +221,7 @@ impl FileSystem {
             return Err(Outcome::Invalid);
         }
         let i = self.new_inode(paths, dir, None)?;
+        self.inodes[i as usize].is_linkable = true;
         self.touch_orphans();
         self.attach(fd, i, flags)
     }
@@ -211,16 +231,39 @@ impl FileSystem {
     pub(crate) fn close(&mut self, fd: Fd) -> Result<Option<u32>, Outcome> {
         let i = self.file(fd)?.inode;
         self.files[fd.0 as usize] = None;
+        Ok(self.put(i))
+    }
+
+    /// A call begins to use a file: it stays until [`FileSystem::end_use`].
+    pub(crate) fn begin_use(&mut self, i: u32) {
+        let inode = &mut self.inodes[i as usize];
+        (inode.opens, inode.n_calls) = (inode.opens + 1, inode.n_calls + 1);
+    }
+
+    /// A call that used a file is over. As `close` answers.
+    pub(crate) fn end_use(&mut self, i: u32) -> Option<u32> {
+        self.inodes[i as usize].n_calls -= 1;
+        self.put(i)
+    }
+
+    /// Whether a file goes when one that uses it does not any more.
+    pub(crate) fn is_last_use(&self, i: u32) -> bool {
+        let inode = &self.inodes[i as usize];
+        inode.links == 0 && inode.opens == 1
+    }
+
+    /// One user of the inode less.
+    fn put(&mut self, i: u32) -> Option<u32> {
         let inode = &mut self.inodes[i as usize];
         inode.opens -= 1;
         if inode.opens > 0 {
-            return Ok(None);
+            return None;
         }
         self.tell(i, || FileOp::LastClose);
         let inode = &mut self.inodes[i as usize];
         if inode.links == 0 {
             self.evict(i);
-            return Ok(None);
+            return None;
         }
         let inode = &mut self.inodes[i as usize];
         let was_cut = std::mem::take(&mut inode.was_cut);
@@ -228,7 +271,34 @@ impl FileSystem {
         if n_reserved == 0 {
             self.alloc.discard_preallocation(ino);
         }
-        Ok(Some(i).filter(|_| was_cut && n_reserved > 0))
+        Some(i).filter(|_| was_cut && n_reserved > 0)
+    }
+
+    /// The inode whose blocks a call gives back, if it does.
+    pub(crate) fn victim(&mut self, paths: &Paths, call: &Call) -> Option<u32> {
+        let last_name = |fs: &mut Self, path| {
+            let i = fs.resolve(paths, path).ok()?;
+            let inode = &fs.inodes[i as usize];
+            (inode.links == 1 && inode.opens == 0).then_some(i)
+        };
+        match *call {
+            Call::Unlink { path } => last_name(self, path),
+            Call::Rename { from, to } if from != to => last_name(self, to),
+            Call::Open { path, flags, .. } if flags.truncate => {
+                let i = self.resolve(paths, path).ok()?;
+                (self.inodes[i as usize].size > 0).then_some(i)
+            }
+            Call::Close { fd } => {
+                let i = self.file(fd).ok()?.inode;
+                self.is_last_use(i).then_some(i)
+            }
+            Call::Truncate { fd, size } => {
+                let i = self.file(fd).ok()?.inode;
+                (size <= self.inodes[i as usize].size).then_some(i)
+            }
+            Call::PunchHole { fd, .. } => Some(self.file(fd).ok()?.inode),
+            _ => None,
+        }
     }
 
     /// `unlink`.
@@ -261,9 +331,9 @@ impl FileSystem {
 
     /// The last name and the last descriptor are gone: so is the file.
     pub(crate) fn evict(&mut self, i: u32) {
-        self.cut(i, 0..u32::MAX);
         let ino = self.inodes[i as usize].ino;
         self.alloc.discard_preallocation(ino);
+        self.cut(i, 0..u32::MAX);
         self.touch_orphans();
         self.touch_inode(i, true);
         self.touch_inodes_of(self.layout.group_of_inode(ino));
@@ -322,7 +392,7 @@ impl FileSystem {
     }
 
     fn remove_dir_inode(&mut self, i: u32) {
-        let extents: Vec<_> = self.inodes[i as usize].extents.as_slice().to_vec();
+        let extents: Vec<_> = self.inodes[i as usize].extents.iter().copied().collect();
         for extent in extents {
             self.free(extent.start, extent.len, true);
         }
@@ -351,9 +421,15 @@ impl FileSystem {
             return Err(Outcome::Exists);
         }
         let (dir, _) = self.parent(paths, to)?;
+        let inode = &self.inodes[i as usize];
+        if inode.links == 0 && !inode.is_linkable {
+            // What was unlinked stays so. Source: fs/namei.c, `vfs_link`.
+            return Err(Outcome::NotFound);
+        }
         self.enter(paths, dir, to, i, cpu)?;
         let inode = &mut self.inodes[i as usize];
         inode.links += 1;
+        inode.is_linkable = false;
         if inode.links == 1 {
             // It was an orphan.
             let class = self.class_of(paths, Some(to));
@@ -442,13 +518,15 @@ impl FileSystem {
         self.tell(i, || FileOp::Truncate { size });
         self.inodes[i as usize].size = size;
         self.inodes[i as usize].mtime_ns = self.now_ns;
-        if size < old {
+        // Cutting to the same size gives back what was reserved behind the end. Source:
+        // fs/ext4/inode.c, `ext4_setattr`.
+        if size <= old {
             self.touch_orphans();
             let first = size.div_ceil(PAGE) as u32;
             let ino = self.inodes[i as usize].ino;
             self.alloc.discard_preallocation(ino);
             self.cut(i, first..u32::MAX);
-            if size == 0 {
+            if size == 0 && old > 0 {
                 self.inodes[i as usize].was_cut = true;
             }
             self.zero_edge(i, size);
@@ -468,7 +546,7 @@ impl FileSystem {
     }
 
     /// Pages and blocks of `range` go.
-    fn cut(&mut self, i: u32, range: Range<u32>) {
+    pub(crate) fn cut(&mut self, i: u32, range: Range<u32>) {
         let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
         let reserved = self.reserved_in(i, &mut pages, &range);
         self.cache.forget(&mut pages, range.clone());
@@ -488,7 +566,7 @@ impl FileSystem {
         for (start, len) in freed {
             self.free(start, len, false);
         }
-        // Fewer extents need no new block of the tree.
+        // A hole can make one extent more. Without room for it the tree stays short.
         let _ = self.touch_tree(i, range.start, 0);
     }
 
@@ -559,30 +637,26 @@ impl FileSystem {
     }
 
     /// A hole got blocks that were not taken from what was set aside for its dirty pages.
-    fn keep_promise(&mut self, i: u32, range: Range<u32>) {
+    pub(crate) fn keep_promise(&mut self, i: u32, range: Range<u32>) {
         if self.inodes[i as usize].n_reserved == 0 {
             return;
         }
-        let mut pages = std::mem::take(&mut self.inodes[i as usize].pages);
-        let (mut n, mut at) = (0, range.start);
-        while let Some(run) = self.cache.next_dirty(&mut pages, at..range.end, u32::MAX) {
-            n += run.len() as u32;
-            at = run.end;
-        }
-        let inode = &mut self.inodes[i as usize];
-        inode.pages = pages;
-        inode.n_reserved -= n;
+        let n = self.n_dirty_in(i, range);
+        self.inodes[i as usize].n_reserved -= n;
         self.alloc.unreserve(n);
     }
 
     /// `fallocate` with `FALLOC_FL_PUNCH_HOLE`.
     pub(crate) fn punch(&mut self, i: u32, offset: u64, len: u64) -> Result<(), Outcome> {
         let end = offset.checked_add(len).filter(|_| len > 0).ok_or(Outcome::Invalid)?;
-        let end = end.min(self.inodes[i as usize].size);
+        let size = self.inodes[i as usize].size;
+        let end = end.min(size);
         if offset >= end {
             return Ok(());
         }
-        let (first, last) = (offset.div_ceil(PAGE) as u32, (end / PAGE) as u32);
+        let first = offset.div_ceil(PAGE) as u32;
+        // Up to the end of the file the last block goes whole.
+        let last = if end == size { end.div_ceil(PAGE) } else { end / PAGE } as u32;
         let ino = self.inodes[i as usize].ino;
         self.alloc.discard_preallocation(ino);
         if first < last {

@@ -4,6 +4,7 @@
 //! written. `host.rs` decides when.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use flashwise_hint::{DataClass, FileEvent, FileId, FileOp, Handle};
 use rustc_hash::FxHashMap;
@@ -52,13 +53,15 @@ pub(crate) struct FileSystem {
     pub(crate) files: Vec<Option<OpenFile>>,
     pub(crate) cache: PageCache,
     pub(crate) journal: Option<Journal>,
-    /// Blocks of the ring: first one after the journal's superblock.
-    ring: FsBlock,
+    /// The journal's pieces; its first block is its superblock, the ring follows.
+    journal_ranges: Vec<Range<u32>>,
     /// Blocks of metadata that may be written home.
     pub(crate) dirty_metadata: BTreeSet<u32>,
     pub(crate) metadata_since_ns: Option<u64>,
     /// Files with dirty pages, in the order they became dirty; some are out of date.
     pub(crate) dirty_files: VecDeque<(u64, u32)>,
+    /// Length at which those that are out of date leave it.
+    pub(crate) dirty_files_max: usize,
     /// Space that came free without a journal, not told to the device yet.
     pub(crate) freed: Vec<(FsBlock, u32)>,
     /// Groups whose free space was told, and no block came free since.
@@ -105,9 +108,7 @@ impl FileSystem {
         let layout = Layout::new(&options)?;
         let journal = match cfg.journal {
             JournalPlace::None => None,
-            JournalPlace::Internal => {
-                layout.journal().map(|range| u64::from(range.end - range.start))
-            }
+            JournalPlace::Internal => Some(u64::from(layout.journal_blocks())),
             JournalPlace::External => {
                 // As large as an internal one would be.
                 let of_size =
@@ -116,9 +117,14 @@ impl FileSystem {
                 Some(cfg.journal_bytes.map_or(inside, |bytes| bytes / PAGE))
             }
         };
-        let ring = match cfg.journal {
-            JournalPlace::Internal => layout.journal().map_or(0, |range| range.start + 1),
-            _ => 1,
+        // Internal, with 0 blocks: the device is too small for one.
+        let journal = journal.filter(|blocks| *blocks > 0);
+        let journal_ranges = match (cfg.journal, journal) {
+            (JournalPlace::Internal, _) => layout.journal_ranges().to_vec(),
+            (_, blocks) => {
+                let whole = blocks.map(|blocks| 0..u32::try_from(blocks).unwrap_or(u32::MAX));
+                whole.into_iter().collect()
+            }
         };
         let alloc_options = AllocOptions {
             prealloc: cfg.prealloc,
@@ -144,10 +150,11 @@ impl FileSystem {
             files: vec![],
             cache: PageCache::new(cfg.memory_bytes / PAGE),
             journal: journal.map(|blocks| Journal::new(blocks.saturating_sub(1).max(64))),
-            ring: FsBlock(ring),
+            journal_ranges,
             dirty_metadata: BTreeSet::new(),
             metadata_since_ns: None,
             dirty_files: VecDeque::new(),
+            dirty_files_max: 64,
             freed: vec![],
             is_trimmed: vec![false; layout.n_groups() as usize],
             cold: cfg.cold.split(':').filter(|e| !e.is_empty()).map(str::to_owned).collect(),
@@ -231,6 +238,26 @@ impl FileSystem {
         inode.writeback.n_queued == 0
     }
 
+    /// Checks that each slot is in use or is on the list of those that are not.
+    ///
+    /// # Panics
+    ///
+    /// If one is both or neither.
+    pub(crate) fn check_slots(&self) {
+        let mut is_unused = vec![false; self.inodes.len()];
+        for slot in &self.unused {
+            assert!(!std::mem::replace(&mut is_unused[*slot as usize], true), "unused twice");
+        }
+        for (slot, inode) in self.inodes.iter().enumerate() {
+            let is_live = inode.ino != Ino::default();
+            assert_eq!(!is_unused[slot], is_live || inode.is_gone, "use of slot {slot}");
+            assert!(!(is_live && inode.is_gone), "slot {slot} is gone and in use");
+            let (_, n_tree) = Self::tree_blocks(inode.extents.len());
+            let is_right = inode.is_tree_short && inode.tree.len() < n_tree;
+            assert!(is_right || inode.tree.len() == n_tree, "tree of slot {slot}");
+        }
+    }
+
     /// The class of a new file, by its name.
     pub(crate) fn class_of(&self, paths: &Paths, path: Option<PathId>) -> DataClass {
         let extension = path.and_then(|path| paths.extension(path));
@@ -311,6 +338,21 @@ impl FileSystem {
         }
     }
 
+    /// Whether blocks are allocated unwritten and become written, in a transaction of that
+    /// moment, when their data is on the device (`dioread_nolock`, the default; not without
+    /// delay). Source: fs/ext4/ext4_jbd2.h, `ext4_should_dioread_nolock`.
+    pub(crate) fn converts_late(&self) -> bool {
+        self.journal.is_some() && self.cfg.delays_allocation()
+    }
+
+    /// The data of new blocks is on the device: the file has them from now on.
+    pub(crate) fn convert(&mut self, i: u32) {
+        if let Some(leaf) = self.inodes[i as usize].tree.last() {
+            self.touch(*leaf);
+        }
+        self.touch_inode(i, true);
+    }
+
     // ---- space ----
 
     /// Finds blocks for a hole of a file and maps them; how many.
@@ -345,21 +387,21 @@ impl FileSystem {
             )
         };
         let found = self.alloc.allocate(&request)?;
-        // Blocks of data become written when their data is (`dioread_nolock`, the default);
-        // logged data needs no such care, and directories neither.
+        // Blocks of data become written when their data is (`dioread_nolock`, the default).
+        // Logged data needs no such care, nor directories; without delay ext4 takes none.
         let is_data = request.usage == BlockUse::Data;
         let unwritten = match how {
             MapFor::Fallocate => true,
-            MapFor::Write => is_data && self.cfg.data != DataMode::Journal,
+            MapFor::Write => is_data && self.cfg.delays_allocation(),
             MapFor::WriteBack => false,
         };
         let extent = Extent { logical, start: found.start, len: found.len, unwritten };
         let extents = &mut self.inodes[i as usize].extents;
-        let n_before = extents.as_slice().len();
+        let n_before = extents.len();
         extents.insert(extent);
         if how == MapFor::WriteBack
             && n_before == EXTENTS_INLINE
-            && extents.as_slice().len() == n_before
+            && extents.len() == n_before
             && let Some(journal) = &mut self.journal
         {
             // The blocks are unwritten for a moment, which makes one extent more than the
@@ -367,20 +409,41 @@ impl FileSystem {
             journal.revoke(self.now_ns);
         }
         self.touch_blocks_of(found.start.group());
-        self.touch_tree(i, logical, cpu)?;
+        if let Err(no_space) = self.touch_tree(i, logical, cpu) {
+            self.unmap(i, logical..logical + found.len, found.start, how, cpu);
+            return Err(no_space);
+        }
         self.touch_inode(i, true);
         Ok(found.len)
     }
 
-    /// The extents of a file changed at `logical`: the block of the tree that holds them
-    /// changes, and there may have to be more or fewer of them.
-    pub(crate) fn touch_tree(&mut self, i: u32, logical: u32, cpu: u32) -> Result<(), NoSpace> {
-        let inode = &self.inodes[i as usize];
-        let n = inode.extents.as_slice().len();
-        let leaves = if n > EXTENTS_INLINE { n.div_ceil(EXTENTS_PER_BLOCK) } else { 0 };
+    /// Gives blocks back that were just mapped, because the tree has no room for them.
+    fn unmap(&mut self, i: u32, range: Range<u32>, start: FsBlock, how: MapFor, cpu: u32) {
+        let inode = &mut self.inodes[i as usize];
+        let (ino, len) = (inode.ino, range.len() as u32);
+        let logical = range.start;
+        inode.extents.remove(range, |_| {});
+        self.alloc.discard_preallocation(ino);
+        self.alloc.take_back(start, len, how == MapFor::WriteBack);
+        // Half of the tree may have grown.
+        let _ = self.touch_tree(i, logical, cpu);
+    }
+
+    /// Blocks of the extent tree outside the inode for so many extents: leaves, and all.
+    pub(crate) fn tree_blocks(n_extents: usize) -> (usize, usize) {
+        let leaves =
+            if n_extents > EXTENTS_INLINE { n_extents.div_ceil(EXTENTS_PER_BLOCK) } else { 0 };
         // Inner nodes above the leaves, beyond those the inode holds itself.
         let inner = if leaves > EXTENTS_INLINE { leaves.div_ceil(EXTENTS_PER_BLOCK) } else { 0 };
-        let needed = leaves + inner;
+        (leaves, leaves + inner)
+    }
+
+    /// The extents of a file changed at `logical`: the block of the tree that holds them
+    /// changes, and there may have to be more or fewer of them. Without room for more the
+    /// tree stays short until its next change.
+    pub(crate) fn touch_tree(&mut self, i: u32, logical: u32, cpu: u32) -> Result<(), NoSpace> {
+        let inode = &self.inodes[i as usize];
+        let (leaves, needed) = Self::tree_blocks(inode.extents.len());
         let (ino, n_now) = (inode.ino, inode.tree.len());
         for _ in n_now..needed {
             let group = self.layout.group_of_inode(ino);
@@ -392,18 +455,21 @@ impl FileSystem {
                 reserved: false,
                 ..Request::data(ino, group, 0, 1, 0)
             };
-            let block = self.alloc.allocate(&request)?.start;
+            let found = self.alloc.allocate(&request);
+            self.inodes[i as usize].is_tree_short = found.is_err();
+            let block = found?.start;
             self.inodes[i as usize].tree.push(block);
             self.touch_blocks_of(block.group());
             self.touch(block);
         }
+        self.inodes[i as usize].is_tree_short = false;
         while self.inodes[i as usize].tree.len() > needed {
             let block = self.inodes[i as usize].tree.pop().expect("it is longer than needed");
             self.free(block, 1, true);
         }
-        let inode = &self.inodes[i as usize];
         if leaves > 0 {
-            let leaf = inode.tree[inode.extents.index_of(logical) / EXTENTS_PER_BLOCK];
+            let inode = &self.inodes[i as usize];
+            let leaf = inode.tree[inode.extents.leaf_of(logical, leaves)];
             self.touch(leaf);
         }
         Ok(())
@@ -411,7 +477,9 @@ impl FileSystem {
 
     /// Blocks are given back. They can be used again when the transaction has committed.
     pub(crate) fn free(&mut self, start: FsBlock, len: u32, is_metadata: bool) {
-        self.touch_blocks_of(start.group());
+        for group in groups_of(start, len) {
+            self.touch_blocks_of(group);
+        }
         let logs_data = self.cfg.data == DataMode::Journal;
         match &mut self.journal {
             Some(journal) => {
@@ -435,7 +503,7 @@ impl FileSystem {
                 }
                 self.alloc.release(start, len);
                 self.freed.push((start, len));
-                self.note_untrimmed(start);
+                self.note_untrimmed(start, len);
             }
         }
     }
@@ -449,15 +517,29 @@ impl FileSystem {
         }
     }
 
-    /// A write to the ring.
-    pub(crate) fn log_bio(&self, offset: u64, len: u64, fua: bool) -> Bio {
-        let start = FsBlock(self.ring.0 + offset as u32);
-        self.journal_bio(start, len as u32, fua)
+    /// Writes to the ring: one, or more where the journal is in pieces.
+    pub(crate) fn log_bios(&self, offset: u64, len: u64, fua: bool, mut add: impl FnMut(Bio)) {
+        // The first block of the journal is its superblock.
+        let (mut at, mut left) = (offset as u32 + 1, len as u32);
+        for range in &self.journal_ranges {
+            let n_range = range.end - range.start;
+            if left == 0 {
+                break;
+            }
+            if at >= n_range {
+                at -= n_range;
+                continue;
+            }
+            let n = left.min(n_range - at);
+            add(self.journal_bio(FsBlock(range.start + at), n, fua));
+            (at, left) = (0, left - n);
+        }
+        assert_eq!(left, 0, "a place of the ring is in the journal");
     }
 
     /// A write of the journal's superblock.
     pub(crate) fn journal_superblock_bio(&self) -> Bio {
-        self.journal_bio(FsBlock(self.ring.0 - 1), 1, self.cfg.barrier)
+        self.journal_bio(FsBlock(self.journal_ranges[0].start), 1, self.cfg.barrier)
     }
 
     fn journal_bio(&self, start: FsBlock, len: u32, fua: bool) -> Bio {
@@ -497,23 +579,25 @@ impl FileSystem {
     /// The running transaction is on the device: its blocks may go home, what it freed may
     /// be used again. Returns what came free.
     pub(crate) fn committed(&mut self) -> Vec<(FsBlock, u32)> {
-        let mut homes = vec![];
+        let (dirty, since_ns) = (&mut self.dirty_metadata, &mut self.metadata_since_ns);
         let journal = self.journal.as_mut().expect("a journal committed");
-        let freed = journal.end_commit(|home| homes.push(home));
-        for home in homes {
+        let freed = journal.end_commit(|home| {
             if let Home::Metadata(block) = home {
-                self.dirty_home(block);
+                dirty.insert(block.0);
+                since_ns.get_or_insert(self.now_ns);
             }
-        }
+        });
         for (start, len) in &freed {
             self.alloc.release_freed(*start, *len);
-            self.note_untrimmed(*start);
+            self.note_untrimmed(*start, *len);
         }
         freed
     }
 
-    fn note_untrimmed(&mut self, start: FsBlock) {
-        self.is_trimmed[start.group() as usize] = false;
+    fn note_untrimmed(&mut self, start: FsBlock, len: u32) {
+        for group in groups_of(start, len) {
+            self.is_trimmed[group as usize] = false;
+        }
     }
 
     /// Free space of the groups where something came free since they were trimmed. Source:
@@ -552,4 +636,9 @@ impl FileSystem {
             self.metadata_since_ns = None;
         }
     }
+}
+
+/// The groups that blocks lie in.
+fn groups_of(start: FsBlock, len: u32) -> std::ops::RangeInclusive<u32> {
+    start.group()..=FsBlock(start.0 + (len - 1)).group()
 }

@@ -31,6 +31,14 @@ pub(crate) struct Inode {
     pub(crate) extents: ExtentMap,
     /// Blocks of the extent tree outside the inode.
     pub(crate) tree: Vec<FsBlock>,
+    /// The tree lacks a block, for want of space.
+    pub(crate) is_tree_short: bool,
+    /// Calls under way that use it; each counts in `opens` as well, so that it stays.
+    pub(crate) n_calls: u32,
+    /// Direct reads and writes on their way.
+    pub(crate) n_direct: u32,
+    /// A file without a name that may get one (`O_TMPFILE`).
+    pub(crate) is_linkable: bool,
     pub(crate) pages: FilePages,
     /// Since when there have been dirty pages \[ns\].
     pub(crate) dirty_since_ns: Option<u64>,
@@ -40,6 +48,8 @@ pub(crate) struct Inode {
     pub(crate) sync_tid: Tid,
     /// Transaction with the last change that is needed to find the data.
     pub(crate) datasync_tid: Tid,
+    /// A sync wrote blocks that become part of the file when the write has ended.
+    pub(crate) converts: bool,
     pub(crate) mtime_ns: u64,
     pub(crate) atime_ns: u64,
     /// Cut to nothing since it was opened, so that its close writes it back.
@@ -68,6 +78,11 @@ pub(crate) struct Writeback {
 }
 
 impl Inode {
+    /// Whether pages of it are on their way to the device.
+    pub(crate) fn is_writing(&self, now_ns: u64) -> bool {
+        self.writeback.n_queued > 0 || self.writeback.end_ns > now_ns
+    }
+
     /// Pages up to the end of the file.
     pub(crate) fn n_pages(&self) -> u32 {
         self.size.div_ceil(PAGE) as u32
@@ -129,9 +144,9 @@ impl ReadAhead {
     pub(crate) fn miss(&mut self, page: u32, n: u32, max: u32, io_max: u32) -> Range<u32> {
         let max = Self::longest(n, max, io_max);
         if max == 0 {
-            return page..page + n.clamp(1, io_max);
+            return page..page.saturating_add(n.clamp(1, io_max));
         }
-        if self.size > 0 && page == self.start + self.size {
+        if self.size > 0 && page == self.start.saturating_add(self.size) {
             // Exactly where the last window ended.
             self.start = page;
             self.size = Self::next_size(self.size, max);
@@ -142,9 +157,9 @@ impl ReadAhead {
             self.ahead = if self.size > n { self.size - n } else { self.size };
         } else {
             // A read at random: no more than was asked for.
-            return page..page + n.min(max);
+            return page..page.saturating_add(n.min(max));
         }
-        self.start..self.start + self.size
+        self.start..self.start.saturating_add(self.size)
     }
 
     /// Pages to read beside, because `range` reaches those that were read ahead; `n` pages
@@ -160,14 +175,14 @@ impl ReadAhead {
         if self.size == 0 || self.ahead == 0 || max == 0 {
             return None;
         }
-        let mark = self.start + self.size - self.ahead;
+        let mark = self.start.saturating_add(self.size - self.ahead);
         if !range.contains(&mark) {
             return None;
         }
-        self.start += self.size;
+        self.start = self.start.saturating_add(self.size);
         self.size = Self::next_size(self.size, max);
         self.ahead = self.size;
-        Some(self.start..self.start + self.size)
+        Some(self.start..self.start.saturating_add(self.size))
     }
 
     /// Pages up to `next` were read.

@@ -71,6 +71,8 @@ struct Checkpoint {
     tid: Tid,
     log_start: u64,
     blocks: Vec<u32>,
+    /// Blocks before this one have left.
+    first: usize,
     n_left: u32,
 }
 
@@ -165,10 +167,13 @@ impl Journal {
         self.space_left() < self.transaction_max()
     }
 
-    /// Whether the running transaction has no room for `n` blocks more.
+    /// Whether the running transaction has no room for `n` blocks more. Blocks that were
+    /// freed since they changed count: credits that were spent do not come back. Source:
+    /// fs/jbd2 `add_transaction_credits`, `t_outstanding_credits`.
     pub(crate) fn is_full(&self, n: u64) -> bool {
         let max = self.transaction_max();
-        self.running.as_ref().is_some_and(|t| t.n_live > 0 && u64::from(t.n_live) + n > max)
+        let spent = self.running.as_ref().map_or(0, |t| t.blocks.len() as u64);
+        spent > 0 && spent + n > max
     }
 
     /// The running transaction, which starts now if there is none.
@@ -293,6 +298,7 @@ impl Journal {
             tid: t.tid,
             log_start: self.head,
             blocks: std::mem::take(&mut t.blocks),
+            first: 0,
             n_left: 0,
         };
         self.head += n;
@@ -364,11 +370,15 @@ impl Journal {
     }
 
     /// What the oldest transaction still needs; at most `n_max` blocks at once.
-    pub(crate) fn oldest(&self, n_max: usize) -> Oldest {
-        let Some(oldest) = self.finished.front() else { return Oldest::Gone };
+    pub(crate) fn oldest(&mut self, n_max: usize) -> Oldest {
+        let Some(oldest) = self.finished.front_mut() else { return Oldest::Gone };
+        let has_left =
+            |block: &u32| self.buffers.get(block).is_none_or(|b| b.checkpoint != oldest.tid);
+        // A block that left never comes back, so each is passed once.
+        oldest.first += oldest.blocks[oldest.first..].iter().take_while(|b| has_left(b)).count();
         let mut homes = vec![];
         let mut wanted = None;
-        for block in &oldest.blocks {
+        for block in &oldest.blocks[oldest.first..] {
             let Some(buffer) = self.buffers.get(block).filter(|b| b.checkpoint == oldest.tid)
             else {
                 continue;
@@ -403,15 +413,29 @@ impl Journal {
         oldest.blocks.iter().filter(is_left).take(n_max).map(|b| FsBlock(*b)).collect()
     }
 
+    /// Space whose freeing is not committed.
+    pub(crate) fn pending_frees(&self) -> impl Iterator<Item = (FsBlock, u32)> {
+        let open = self.running.iter().chain(&self.committing);
+        open.flat_map(|t| t.freed.iter().copied())
+    }
+
     /// Checks the books against the buffers.
-    #[cfg(test)]
+    ///
+    /// # Panics
+    ///
+    /// If they do not agree.
     pub(crate) fn self_check(&self) {
         assert!(self.tail <= self.needed() && self.needed() <= self.head);
         assert!(self.head - self.tail <= self.len);
-        for c in &self.finished {
-            let n = self.buffers.values().filter(|b| b.checkpoint == c.tid).count();
-            assert_eq!(n, c.n_left as usize, "transaction {}", c.tid);
+        let mut n_left: FxHashMap<Tid, u32> = FxHashMap::default();
+        for buffer in self.buffers.values().filter(|b| b.checkpoint != 0) {
+            *n_left.entry(buffer.checkpoint).or_default() += 1;
         }
+        for c in &self.finished {
+            let n = n_left.remove(&c.tid).unwrap_or(0);
+            assert_eq!(n, c.n_left, "transaction {}", c.tid);
+        }
+        assert!(n_left.is_empty(), "a buffer waits for a transaction that is gone");
         let running = self.buffers.values().filter(|b| b.running).count();
         assert_eq!(running, self.running.as_ref().map_or(0, |t| t.n_live as usize));
         assert!(self.buffers.values().all(|b| b.running || b.committing || b.checkpoint != 0));

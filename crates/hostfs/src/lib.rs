@@ -9,6 +9,7 @@ pub mod alloc;
 mod application;
 mod cache;
 mod call;
+mod check;
 mod config;
 mod costs;
 mod data;
@@ -36,6 +37,8 @@ pub use config::{Atime, COLD_EXTENSIONS, DataMode, Discard, FsConfig, HintAxes, 
 pub use costs::HostCosts;
 pub use error::{ConfigError, HostError};
 pub use extents::Extent;
+#[doc(hidden)]
+pub use host::Advance;
 pub use host::{Host, OpDone};
 pub use io::{Io, IoClass, IoOp};
 pub use paths::{PathId, Paths};

@@ -64,11 +64,39 @@ impl Bio {
 }
 
 /// A request on its way to the driver.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Queued {
     pub(crate) bio: Bio,
     /// CPU time before it reaches the device \[ns\].
     pub(crate) cpu_ns: u64,
+    /// When it was made \[ns\].
+    pub(crate) made_ns: u64,
+    /// Pages of files it writes back.
+    pub(crate) n_pages: u32,
+    /// Files whose bios were merged into it, besides that of the first.
+    pub(crate) others: Vec<u32>,
+}
+
+impl Queued {
+    /// Files that have pages in it.
+    pub(crate) fn files(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(self.bio.file).chain(self.others.iter().copied()).filter(|f| *f != NO_FILE)
+    }
+
+    /// Merges a bio that continues it; whether its file had none in it.
+    fn merge(&mut self, bio: &Bio) -> bool {
+        self.bio.len += bio.len;
+        self.bio.segments += bio.segments;
+        if bio.file == NO_FILE {
+            return false;
+        }
+        self.n_pages += bio.len;
+        let is_new = self.files().all(|file| file != bio.file);
+        if is_new {
+            self.others.push(bio.file);
+        }
+        is_new
+    }
 }
 
 /// How requests are made.
@@ -92,11 +120,13 @@ pub(crate) struct Plug {
     n_held: usize,
     /// CPU time spent on them \[ns\].
     held_cpu_ns: u64,
+    /// Now \[ns\]: when requests that are added are made.
+    pub(crate) now_ns: u64,
 }
 
 impl Plug {
     /// Adds a bio: merges it with the request before, or makes requests of it; how many
-    /// new ones.
+    /// requests have pages of its file that had none before.
     pub(crate) fn add(&mut self, bio: Bio, rules: &PlugRules, costs: &HostCosts) -> u32 {
         if bio.op == IoOp::Flush {
             self.flush(costs);
@@ -115,14 +145,13 @@ impl Plug {
         let is_scattered = bio.segments == bio.len;
         let most = rules.blocks_max.min(if is_scattered { rules.segments_max } else { u32::MAX });
         if self.n_held > 0 {
-            let last = &mut self.queue.back_mut().expect("a held request is queued").bio;
+            let queued = self.queue.back_mut().expect("a held request is queued");
+            let last = &queued.bio;
             if continues(last, &rest)
                 && last.len + rest.len <= rules.blocks_max
                 && last.segments + rest.segments <= rules.segments_max
             {
-                last.len += rest.len;
-                last.segments += rest.segments;
-                return 0;
+                return u32::from(queued.merge(&rest));
             }
         }
         while rest.len > 0 {
@@ -147,7 +176,9 @@ impl Plug {
     }
 
     fn push(&mut self, bio: Bio, costs: &HostCosts) {
-        self.queue.push_back(Queued { bio, cpu_ns: costs.command_ns });
+        let n_pages = if bio.file == NO_FILE { 0 } else { bio.len };
+        let (cpu_ns, made_ns) = (costs.command_ns, self.now_ns);
+        self.queue.push_back(Queued { bio, cpu_ns, made_ns, n_pages, others: Vec::new() });
         self.n_held += 1;
         self.held_cpu_ns += costs.request_ns;
     }
@@ -171,6 +202,20 @@ impl Plug {
     pub(crate) fn paid(&mut self) {
         if let Some(first) = self.queue.front_mut() {
             first.cpu_ns = 0;
+        }
+    }
+
+    /// All requests.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Queued> {
+        self.queue.iter()
+    }
+
+    /// Replaces the next request by others, made of parts of it.
+    pub(crate) fn replace_front(&mut self, parts: &[Bio]) {
+        let Some(front) = self.queue.pop_front() else { return };
+        for bio in parts.iter().rev() {
+            let n_pages = 0;
+            self.queue.push_front(Queued { bio: *bio, n_pages, others: Vec::new(), ..front });
         }
     }
 
@@ -243,6 +288,19 @@ mod tests {
         assert_eq!(made[0].2, 10_000 + 16 * 100 + 17);
         assert!(made[1..16].iter().all(|r| r.2 == 10_000));
         assert_eq!(made[16].2, 10_000 + 4 * 100 + 3);
+    }
+
+    #[test]
+    fn a_request_knows_all_files_that_have_pages_in_it() {
+        let mut plug = Plug::default();
+        let file = |start, file| Bio { op: IoOp::Write, file, ..bio(start, 2) };
+        let bios = [file(0, 1), file(2, 1), file(4, 2), file(6, 1), file(8, NO_FILE)];
+        let counts = bios.map(|bio| plug.add(bio, &RULES, &HostCosts::NONE));
+        assert_eq!(counts, [1, 0, 1, 0, 0]);
+        plug.flush(&HostCosts::NONE);
+        let made = plug.pop().expect("one request");
+        assert_eq!((made.bio.len, made.n_pages), (10, 8));
+        assert!(made.files().eq([1, 2]));
     }
 
     #[test]

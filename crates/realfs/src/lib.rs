@@ -12,6 +12,7 @@
 //! The modules of this level do no I/O. Those that do are under `linux`, where they need
 //! root, loop devices, tracefs and e2fsprogs; `missing` says what is not there.
 
+pub mod beside;
 pub mod blocks;
 pub mod collect;
 pub mod journal;

@@ -4,6 +4,12 @@ use super::BlockAllocator;
 use crate::layout::{FsBlock, GROUP_BLOCKS};
 
 impl BlockAllocator {
+    /// Whether a block was given and not released.
+    pub(crate) fn is_given(&self, block: FsBlock) -> bool {
+        let maps = self.groups[block.group() as usize].as_ref();
+        maps.is_some_and(|maps| !maps.is_disk_free(block.offset()))
+    }
+
     /// Checks all counts and maps. For tests: it looks at every block of every group that was
     /// used.
     ///

@@ -117,6 +117,11 @@ impl Group {
         get(&self.free, block)
     }
 
+    /// Whether a block is free on disk.
+    pub(super) fn is_disk_free(&self, block: u32) -> bool {
+        get(&self.disk_free, block)
+    }
+
     /// The first free block at or after `from`.
     #[inline]
     pub(super) fn next_free(&self, from: u32) -> Option<u32> {

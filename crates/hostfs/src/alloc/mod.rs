@@ -230,6 +230,37 @@ impl BlockAllocator {
         self.release_freed(start, len);
     }
 
+    /// Takes blocks back that were just given and not used, and renews their promise. What is
+    /// set aside for their inode has to be given up first.
+    pub(crate) fn take_back(&mut self, start: FsBlock, len: u32, reserved: bool) {
+        self.release(start, len);
+        self.n_reserved += if reserved { u64::from(len) } else { 0 };
+    }
+
+    /// Free runs of a range, as allocations may take them.
+    pub(crate) fn free_runs_in(&self, start: FsBlock, len: u32) -> Vec<(FsBlock, u32)> {
+        let mut runs = Vec::new();
+        for (group, offset, len) in pieces(start, len) {
+            let (first, end) = (group * GROUP_BLOCKS, offset + len);
+            let mut add = |run: Range<u32>| {
+                let (from, to) = (run.start.max(offset), run.end.min(end));
+                if from < to {
+                    runs.push((FsBlock(first + from), to - from));
+                }
+            };
+            let Some(maps) = &self.groups[group as usize] else {
+                self.fixed_free_runs(group).into_iter().for_each(add);
+                continue;
+            };
+            let mut at = offset;
+            while let Some(run) = (at < end).then(|| maps.next_run(at)).flatten() {
+                at = run.end;
+                add(run);
+            }
+        }
+        runs
+    }
+
     /// Gives up what is set aside for an inode: at its last close, when it is cut or has a
     /// hole punched (before its blocks are freed), and when it is deleted.
     pub fn discard_preallocation(&mut self, ino: Ino) {

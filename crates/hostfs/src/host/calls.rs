@@ -1,5 +1,8 @@
 //! Calls of the application's threads: what each costs, waits for and changes.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use flashwise_hint::FileOp;
 
 use super::read::{Read, ReadStage};
@@ -9,13 +12,27 @@ use crate::application::{Action, Application, OpId, Outcome};
 use crate::call::{Call, Fd, OpenFlags};
 use crate::data::pages_of;
 use crate::error::HostError;
+use crate::files::MAX_SIZE;
 use crate::fs::{FileSystem, TICK_NS};
 use crate::inode::PAGE;
+use crate::io::IoClass;
 use crate::layout::FsBlock;
 
 /// Pages of a write that are handled at once, after which others have their turn \[pages\]:
 /// 1 MiB, assumed.
 const WRITE_STEP: u64 = 256;
+
+/// Most bytes of one read or write; more are cut short. Source: include/linux/fs.h,
+/// `MAX_RW_COUNT`.
+const RW_MAX: u64 = 0x7fff_f000;
+
+/// Smallest piece of a device \[bytes\].
+const SECTOR: u64 = 512;
+
+/// The same where data is logged: each page is a handle of its own there, so that the blocks
+/// of writes that run side by side alternate in the transaction, and go home in small
+/// pieces \[pages\]. Assumed: a few pages pass before another core has its turn.
+const LOGGED_STEP: u64 = 4;
 
 /// Times a call that finds no space waits for a commit to give some back. Source:
 /// fs/ext4/balloc.c, `ext4_should_retry_alloc`.
@@ -30,6 +47,8 @@ pub(super) struct CallState {
     stage: Stage,
     n_tries: u8,
     start_ns: u64,
+    /// File it uses, from when it found it to its end.
+    file: Option<(u32, OpenFlags)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +59,9 @@ enum Stage {
     Run,
     /// Reading.
     Read(Read),
-    /// Writing: the next byte, and the one after the last.
-    Write { start: u64, at: u64, end: u64 },
+    /// Writing: the next byte, and the one after the last; whether pages that it covers in
+    /// part were read.
+    Write { start: u64, at: u64, end: u64, is_read: bool },
     /// A direct write is on its way.
     Direct { n: u64 },
     /// Written; what a durable write still needs, and how much was written.
@@ -66,6 +86,11 @@ impl<A: Application> Host<A> {
             }
             if state.is_parked {
                 if state.n_wakes == 0 {
+                    self.n_parked += 1;
+                    if self.n_parked == self.n_live {
+                        // Only threads wake threads.
+                        self.stalled();
+                    }
                     return Flow::Block;
                 }
                 state.n_wakes -= 1;
@@ -89,9 +114,12 @@ impl<A: Application> Host<A> {
                 Action::Park => self.thread_state(a).is_parked = true,
                 Action::Wake { thread } => {
                     if thread < self.n_threads {
-                        self.thread_state(thread).n_wakes += 1;
+                        let state = self.thread_state(thread);
+                        state.n_wakes += 1;
+                        let was_blocked = state.is_parked && state.n_wakes == 1;
                         let at_ns = self.now_ns + self.fs.cfg.costs.wake_ns;
-                        if thread != a && self.thread_state(thread).is_parked {
+                        if thread != a && was_blocked {
+                            self.n_parked -= 1;
                             self.wake(thread, at_ns);
                         }
                     }
@@ -113,6 +141,8 @@ impl<A: Application> Host<A> {
         self.n_live -= 1;
         if self.n_live == 0 {
             self.phase = Phase::Ended;
+        } else if self.n_parked == self.n_live {
+            self.stalled();
         }
     }
 
@@ -144,12 +174,26 @@ impl<A: Application> Host<A> {
         let start_ns = self.now_ns;
         let stage = Stage::Enter;
         self.actors[a as usize].call =
-            Some(CallState { call, op, ends_op, stage, n_tries: 0, start_ns });
+            Some(CallState { call, op, ends_op, stage, n_tries: 0, start_ns, file: None });
         Flow::Cpu(0)
     }
 
+    /// A call that goes on beside its thread. Those of one descriptor go one after another, as
+    /// glibc's asynchronous I/O serves them: a helper thread for each descriptor. Source:
+    /// glibc, `sysdeps/pthread/aio_misc.c`.
     fn spawn(&mut self, a: u32, call: Call, op: OpId) {
         self.thread_state(a).n_spawned += 1;
+        if let Some(fd) = call.data_fd() {
+            if let Some(queue) = self.spawned.get_mut(&fd) {
+                queue.push_back((a, call, op, self.now_ns));
+                return;
+            }
+            self.spawned.insert(fd, VecDeque::new());
+        }
+        self.begin_spawned(a, call, op, self.now_ns);
+    }
+
+    fn begin_spawned(&mut self, a: u32, call: Call, op: OpId, start_ns: u64) {
         let free = self.actors.iter().position(|actor| matches!(actor.task, Task::Free));
         let at = match free {
             Some(at) => at,
@@ -160,12 +204,30 @@ impl<A: Application> Host<A> {
         };
         self.actors[at].task = Task::Spawned { thread: a };
         self.begin_call(at as u32, call, op, true);
+        if let Some(state) = &mut self.actors[at].call {
+            state.start_ns = start_ns;
+        }
         self.wake(at as u32, self.now_ns);
+    }
+
+    /// A spawned call is over: the next one of its descriptor begins.
+    fn next_spawned(&mut self, call: &Call) {
+        let Some(fd) = call.data_fd() else { return };
+        match self.spawned.get_mut(&fd).and_then(VecDeque::pop_front) {
+            Some((thread, call, op, start_ns)) => self.begin_spawned(thread, call, op, start_ns),
+            None => {
+                self.spawned.remove(&fd);
+            }
+        }
     }
 
     /// A call is over: the application is told. Whether the thread goes on at once.
     pub(super) fn call_ended(&mut self, a: u32, outcome: Outcome) -> bool {
         let call = self.actors[a as usize].call.take().expect("a call is under way");
+        if let Some((i, _)) = call.file {
+            // Write-back that its close would have begun is left to the flusher.
+            self.fs.end_use(i);
+        }
         let (bytes, failed) = match outcome {
             Outcome::Done(n) => (n, false),
             _ => (0, true),
@@ -185,6 +247,7 @@ impl<A: Application> Host<A> {
             if state.n_spawned == 0 && state.is_joining {
                 self.wake(thread, self.now_ns + self.fs.cfg.costs.wake_ns);
             }
+            self.next_spawned(&call.call);
             return false;
         }
         if self.phase != Phase::Running {
@@ -230,62 +293,82 @@ impl<A: Application> Host<A> {
 
     pub(super) fn step_call(&mut self, a: u32) -> Flow {
         let state = self.actors[a as usize].call.as_ref().expect("a call is under way");
-        let (call, mut stage) = (state.call, state.stage);
+        let (call, mut stage, file) = (state.call, state.stage, state.file);
         let flow = match &mut stage {
             Stage::Enter => {
                 let ns = self.entry_ns(&call);
                 stage = Stage::Run;
-                Flow::Cpu(ns)
+                // Never no time at all: a program that only asks would ask forever.
+                Flow::Cpu(ns.max(1))
             }
             Stage::Run => {
                 let (next, flow) = self.run_call(a, &call);
                 stage = next;
                 flow
             }
-            Stage::Read(read) => self.step_read(a, read),
-            Stage::Write { start, at, end } => {
-                let (start, at, end) = (*start, *at, *end);
-                let (next, flow) = self.step_write(a, &call, start, at, end);
-                stage = next;
-                flow
-            }
+            Stage::Read(read) => self.step_read(a, read, file),
+            Stage::Write { .. } => self.step_write(a, &mut stage, file),
             Stage::Direct { n } => {
                 let n = *n;
-                self.after_write(&call, n, &mut stage)
+                self.direct_ended(file);
+                self.after_write(file, n, &mut stage)
             }
             Stage::Durable { sync, n } => match self.step_sync(a, sync) {
                 Some(flow) => flow,
                 None => Flow::Done(Outcome::Done(*n)),
             },
-            Stage::Sync(sync) => {
-                let (next, flow) = self.step_sync_call(a, *sync);
-                *sync = next;
-                flow
-            }
+            Stage::Sync(sync) => self.step_sync(a, sync).unwrap_or(Flow::Done(Outcome::Done(0))),
             Stage::Sent(outcome) => Flow::Done(*outcome),
         };
         self.fs.shrink_cache();
         self.discard_freed();
-        if flow == Flow::Done(Outcome::NoSpace)
-            && let Some(flow) = self.retry_for_space(a)
+        if flow == Flow::Done(Outcome::NoSpace) {
+            if let Some(flow) = self.retry_for_space(a) {
+                return flow;
+            }
+            if let Stage::Write { start, at, .. } = stage
+                && at > start
+            {
+                // What was written before counts, as a short write.
+                let stage = Stage::Write { start, at, end: at, is_read: false };
+                self.set_stage(a, stage);
+                return Flow::Cpu(0);
+            }
+        }
+        if let (Flow::Done(outcome), Some((i, _))) = (flow, file)
+            && self.fs.is_last_use(i)
+            && let Some(flow) = self.wait_writeback(a, i)
         {
+            // The file goes with the call, and nothing may be on its way to its blocks.
+            self.set_stage(a, Stage::Sent(outcome));
             return flow;
         }
+        self.set_stage(a, stage);
+        flow
+    }
+
+    fn set_stage(&mut self, a: u32, stage: Stage) {
         if let Some(state) = &mut self.actors[a as usize].call {
             state.stage = stage;
         }
-        flow
+    }
+
+    /// The call uses a file from now on, whatever becomes of its descriptor.
+    fn use_file(&mut self, a: u32, fd: Fd) -> Result<(u32, OpenFlags), Outcome> {
+        let file = self.fs.file(fd)?;
+        let found = (file.inode, file.flags);
+        self.fs.begin_use(found.0);
+        if let Some(state) = &mut self.actors[a as usize].call {
+            debug_assert!(state.file.is_none(), "a call uses one file");
+            state.file = Some(found);
+        }
+        Ok(found)
     }
 
     /// Space that was freed comes back when its transaction commits: a call that finds none
     /// waits for that and tries again.
     fn retry_for_space(&mut self, a: u32) -> Option<Flow> {
-        let tid = {
-            let journal = self.fs.journal.as_ref()?;
-            let freeing = |t: &&crate::journal::Transaction| !t.freed.is_empty();
-            let running = journal.running.as_ref().filter(freeing);
-            running.or(journal.committing.as_ref().filter(freeing))?.tid
-        };
+        let tid = self.freeing_tid()?;
         let state = self.actors[a as usize].call.as_mut()?;
         if state.n_tries >= SPACE_TRIES {
             return None;
@@ -319,12 +402,23 @@ impl<A: Application> Host<A> {
         let Ok(dir) = self.fs.resolve(paths, paths.parent(path)) else { return vec![] };
         let inode = &self.fs.inodes[dir as usize];
         let group = self.fs.layout.group_of_inode(inode.ino);
-        vec![inode.table_block, self.fs.layout.inode_bitmap(group)]
+        let descriptors = self.fs.layout.group_descriptor_block(group);
+        vec![inode.table_block, self.fs.layout.inode_bitmap(group), descriptors]
+    }
+
+    /// Blocks of metadata that finding space for a file changes: its own of the inode
+    /// table, then those of its group.
+    pub(super) fn allocation_blocks(&self, i: u32) -> [FsBlock; 3] {
+        let inode = &self.fs.inodes[i as usize];
+        let last = inode.extents.before(u32::MAX);
+        let group = last.map_or(self.fs.layout.group_of_inode(inode.ino), |e| e.start.group());
+        let layout = &self.fs.layout;
+        [inode.table_block, layout.group_descriptor_block(group), layout.block_bitmap(group)]
     }
 
     fn inode_blocks(&self, fd: Fd) -> Vec<FsBlock> {
         match self.fs.file(fd) {
-            Ok(file) => vec![self.fs.inodes[file.inode as usize].table_block],
+            Ok(file) => self.allocation_blocks(file.inode).to_vec(),
             Err(_) => vec![],
         }
     }
@@ -351,8 +445,18 @@ impl<A: Application> Host<A> {
         self.admit(a, &blocks, 32)
     }
 
+    /// Before blocks are given back, nothing may be on its way to them. Source: mm/truncate.c,
+    /// which waits for write-back, and `inode_dio_wait`.
+    fn wait_for_victim(&mut self, a: u32, call: &Call) -> Option<Flow> {
+        let i = self.fs.victim(self.app.paths(), call)?;
+        if self.fs.inodes[i as usize].n_direct > 0 {
+            return Some(self.until_next_end());
+        }
+        self.wait_writeback(a, i)
+    }
+
     fn run_call(&mut self, a: u32, call: &Call) -> (Stage, Flow) {
-        if let Some(flow) = self.admit_call(a, call) {
+        if let Some(flow) = self.wait_for_victim(a, call).or_else(|| self.admit_call(a, call)) {
             return (Stage::Run, flow);
         }
         let n_before = self.n_logged();
@@ -418,24 +522,31 @@ impl<A: Application> Host<A> {
                 fs.punch(i, offset, len)?;
             }
             Call::Read { fd, offset, len } => {
-                fs.file(fd)?;
-                let end = FileSystem::check_range(offset, len)?;
-                let read = Read { fd, offset, end, at: offset, stage: ReadStage::Begin };
+                let (_, flags) = self.use_file(a, fd)?;
+                // A place behind the largest file is behind the end of this one too.
+                let len = len.min(RW_MAX);
+                let end = offset.saturating_add(len).min(MAX_SIZE);
+                check_direct(flags, offset, len)?;
+                let offset = offset.min(end);
+                let read = Read { fd, offset, end, at: offset, got: 0, stage: ReadStage::Begin };
                 return Ok(Next::Stage(Stage::Read(read)));
             }
-            Call::Write { fd, offset, len } => return self.begin_write(fd, Some(offset), len),
-            Call::Append { fd, len } => return self.begin_write(fd, None, len),
+            Call::Write { fd, offset, len } => return self.begin_write(a, fd, Some(offset), len),
+            Call::Append { fd, len } => return self.begin_write(a, fd, None, len),
             Call::Fsync { fd } | Call::Fdatasync { fd } => {
-                let i = fs.file(fd)?.inode;
+                let (i, _) = self.use_file(a, fd)?;
                 let data_only = matches!(call, Call::Fdatasync { .. });
-                fs.tell(i, || FileOp::Sync);
-                return Ok(Next::Stage(Stage::Sync(Sync::of(Some(i), data_only))));
+                self.fs.tell(i, || FileOp::Sync);
+                let sync = Sync::of(Some(i), data_only, self.now_ns);
+                return Ok(Next::Stage(Stage::Sync(sync)));
             }
-            Call::Sync => return Ok(Next::Stage(Stage::Sync(Sync::of(None, false)))),
+            Call::Sync => {
+                return Ok(Next::Stage(Stage::Sync(Sync::of(None, false, self.now_ns))));
+            }
             Call::Trim => {
                 let free = self.fs.untrimmed();
                 self.discards.extend(free);
-                self.send_discards(a);
+                self.send_discards(a, IoClass::Data);
                 return Ok(Next::Wait(0));
             }
         }
@@ -452,91 +563,101 @@ impl<A: Application> Host<A> {
 
     // ---- writing ----
 
-    fn begin_write(&mut self, fd: Fd, offset: Option<u64>, len: u64) -> Result<Next, Outcome> {
-        let i = self.fs.file(fd)?.inode;
+    fn begin_write(
+        &mut self,
+        a: u32,
+        fd: Fd,
+        offset: Option<u64>,
+        len: u64,
+    ) -> Result<Next, Outcome> {
+        let file = self.fs.file(fd)?;
+        let (i, flags) = (file.inode, file.flags);
         let start = offset.unwrap_or(self.fs.inodes[i as usize].size);
+        let len = len.min(RW_MAX);
         let end = FileSystem::check_range(start, len)?;
+        check_direct(flags, start, len)?;
         if len == 0 {
             return Ok(Next::Done(0));
         }
-        Ok(Next::Stage(Stage::Write { start, at: start, end }))
+        self.use_file(a, fd)?;
+        Ok(Next::Stage(Stage::Write { start, at: start, end, is_read: false }))
     }
 
-    fn step_write(&mut self, a: u32, call: &Call, start: u64, at: u64, end: u64) -> (Stage, Flow) {
-        let same = Stage::Write { start, at, end };
-        let (i, flags) = match self.written_file(call) {
-            Ok(found) => found,
-            Err(outcome) => return (same, Flow::Done(outcome)),
-        };
-        let direct = flags.direct && !self.logs_data();
-        if direct {
-            return self.write_direct(a, i, start, end);
+    fn step_write(&mut self, a: u32, stage: &mut Stage, file: Option<(u32, OpenFlags)>) -> Flow {
+        let Stage::Write { start, at, end, is_read } = *stage else { unreachable!() };
+        let (i, flags) = file.expect("a write has its file");
+        if flags.direct && !self.logs_data() {
+            return self.write_direct(a, i, stage, start, end);
         }
-        if at < end {
-            if self.balance() {
-                return (same, self.throttle());
+        if at == end {
+            return self.after_write(file, end - start, stage);
+        }
+        if self.balance() {
+            return self.throttle();
+        }
+        let step = if self.logs_data() { LOGGED_STEP } else { WRITE_STEP };
+        let step_end = ((at / PAGE + step) * PAGE).min(end);
+        if !is_read && self.read_edges(a, i, at, step_end - at) {
+            *stage = Stage::Write { start, at, end, is_read: true };
+            return Flow::Io;
+        }
+        match self.write_step(a, i, at, step_end - at) {
+            Ok((n, flow)) => {
+                *stage = Stage::Write { start, at: at + n, end, is_read: false };
+                flow
             }
-            let step_end = ((at / PAGE + WRITE_STEP) * PAGE).min(end);
-            return match self.write_step(a, i, at, step_end - at) {
-                Ok(flow) => (Stage::Write { start, at: step_end, end }, flow),
-                Err(Flow::Done(Outcome::NoSpace)) if at > start => {
-                    // What was written before counts, as a short write.
-                    (same, Flow::Done(Outcome::Done(at - start)))
-                }
-                Err(flow) => (same, flow),
-            };
+            Err(flow) => flow,
         }
-        let mut stage = same;
-        let flow = self.after_write(call, end - start, &mut stage);
-        (stage, flow)
     }
 
-    fn written_file(&self, call: &Call) -> Result<(u32, OpenFlags), Outcome> {
-        let fd = match call {
-            Call::Write { fd, .. } | Call::Append { fd, .. } => *fd,
-            _ => unreachable!("only writes write"),
-        };
-        let file = self.fs.file(fd)?;
-        Ok((file.inode, file.flags))
-    }
-
-    /// Some pages of a buffered write. `Err` with how to go on, if it could not be done.
-    fn write_step(&mut self, a: u32, i: u32, at: u64, len: u64) -> Result<Flow, Flow> {
+    /// Reads the pages that a write covers in part; whether there are any.
+    fn read_edges(&mut self, a: u32, i: u32, at: u64, len: u64) -> bool {
         let edges = self.fs.read_first(i, at, len);
-        if !edges.is_empty() {
-            let mut bios = vec![];
-            for page in &edges {
-                self.fs.read_bios(i, *page..page + 1, |bio| bios.push(bio));
-                self.fs.cached(i, *page..page + 1);
-            }
-            self.counts.cache_misses += edges.len() as u64;
-            self.add_all(a, &bios);
-            return Err(Flow::Io);
+        if edges.is_empty() {
+            return false;
         }
+        let mut bios = vec![];
+        for page in &edges {
+            self.fs.read_bios(i, *page..page + 1, |bio| bios.push(bio));
+            self.fs.cached(i, *page..page + 1);
+        }
+        self.counts.cache_misses += edges.len() as u64;
+        self.add_all(a, &bios);
+        true
+    }
+
+    /// Some pages of a buffered write: how many bytes were written. `Err` with how to go on,
+    /// if it could not be done.
+    fn write_step(&mut self, a: u32, i: u32, at: u64, len: u64) -> Result<(u64, Flow), Flow> {
         let n_pages = pages_of(at, len).len() as u64;
         let inode = &self.fs.inodes[i as usize];
         let changes = inode.mtime_ns / TICK_NS != self.now_ns / TICK_NS;
         if changes || !self.fs.cfg.delays_allocation() {
-            let blocks = [inode.table_block];
-            if let Some(flow) = self.admit(a, &blocks, n_pages + 16) {
+            // Blocks that are found at once change bitmap and descriptor too.
+            let allocates = !self.fs.cfg.delays_allocation() && at + len > inode.size;
+            let blocks = self.allocation_blocks(i);
+            let blocks = if allocates { &blocks[..] } else { &blocks[..1] };
+            if let Some(flow) = self.admit(a, blocks, n_pages + 16) {
                 return Err(flow);
             }
         }
         let n_before = self.n_logged();
         let n_cached = self.fs.cache.n_pages();
-        self.fs.write(i, at, len, a).map_err(Flow::Done)?;
+        let n = self.fs.write(i, at, len, a).map_err(Flow::Done)?;
         let costs = &self.fs.cfg.costs;
         let logged = self.n_logged().saturating_sub(n_before) * costs.journal_block_ns;
-        let new = (self.fs.cache.n_pages() - n_cached) * costs.new_page_ns;
-        Ok(Flow::Cpu(costs.write_ns + n_pages * costs.page_ns + new + logged))
+        let new = self.fs.cache.n_pages().saturating_sub(n_cached) * costs.new_page_ns;
+        let copied = pages_of(at, n).len() as u64 * costs.page_ns;
+        Ok((n, Flow::Cpu(costs.write_ns + copied + new + logged)))
     }
 
-    fn write_direct(&mut self, a: u32, i: u32, start: u64, end: u64) -> (Stage, Flow) {
-        let same = Stage::Write { start, at: start, end };
-        let inode = &self.fs.inodes[i as usize];
-        let blocks = [inode.table_block];
+    fn write_direct(&mut self, a: u32, i: u32, stage: &mut Stage, start: u64, end: u64) -> Flow {
+        if let Some(flow) = self.settle_pages(a, i, pages_of(start, end - start)) {
+            return flow;
+        }
+        let blocks = [self.fs.inodes[i as usize].table_block];
         if let Some(flow) = self.admit(a, &blocks, 32) {
-            return (same, flow);
+            return flow;
         }
         let mut bios = vec![];
         let done = self.fs.write_direct(i, start, end - start, a, |bio| bios.push(bio));
@@ -546,23 +667,53 @@ impl<A: Application> Host<A> {
             self.add(a, *bio);
         }
         match done {
-            Ok(()) => (Stage::Direct { n: end - start }, Flow::Io),
-            Err(outcome) => (same, Flow::Done(outcome)),
+            Ok(()) => {
+                self.fs.inodes[i as usize].n_direct += 1;
+                *stage = Stage::Direct { n: end - start };
+                Flow::Io
+            }
+            Err(outcome) => Flow::Done(outcome),
         }
     }
 
+    /// Before a direct read or write: dirty pages of the range go to the device, and those on
+    /// their way arrive. Source: mm/filemap.c, `kiocb_write_and_wait`.
+    pub(super) fn settle_pages(&mut self, a: u32, i: u32, pages: Range<u32>) -> Option<Flow> {
+        if self.fs.inodes[i as usize].pages.n_dirty > 0 {
+            let mut bios = vec![];
+            let written = self.fs.write_back(i, pages, u32::MAX, a, |bio| bios.push(bio));
+            if written.n > 0 {
+                self.add_all(a, &bios);
+                return Some(Flow::Io);
+            }
+        }
+        self.wait_writeback(a, i)
+    }
+
+    /// A direct read or write of a file is over.
+    pub(super) fn direct_ended(&mut self, file: Option<(u32, OpenFlags)>) {
+        let (i, _) = file.expect("it has its file");
+        self.fs.inodes[i as usize].n_direct -= 1;
+    }
+
     /// All is written: a durable write goes on as a sync.
-    fn after_write(&mut self, call: &Call, n: u64, stage: &mut Stage) -> Flow {
-        match self.written_file(call) {
-            Ok((i, flags)) if flags.dsync => {
+    fn after_write(&mut self, file: Option<(u32, OpenFlags)>, n: u64, stage: &mut Stage) -> Flow {
+        match file {
+            Some((i, flags)) if flags.dsync => {
                 self.fs.tell(i, || FileOp::Sync);
-                let sync = Sync::of(Some(i), true);
+                let sync = Sync::of(Some(i), true, self.now_ns);
                 *stage = Stage::Durable { sync, n };
                 Flow::Cpu(0)
             }
             _ => Flow::Done(Outcome::Done(n)),
         }
     }
+}
+
+/// A direct read or write is of whole sectors. Source: fs/iomap/direct-io.c.
+fn check_direct(flags: OpenFlags, offset: u64, len: u64) -> Result<(), Outcome> {
+    let is_aligned = offset.is_multiple_of(SECTOR) && len.is_multiple_of(SECTOR);
+    if flags.direct && !is_aligned { Err(Outcome::Invalid) } else { Ok(()) }
 }
 
 /// How a call goes on after its change.

@@ -9,6 +9,7 @@
 use super::{Flow, Host, NEVER, Task};
 use crate::application::Application;
 use crate::config::{DataMode, Discard};
+use crate::io::{IoClass, IoOp};
 use crate::journal::{Home, Oldest, Tid};
 use crate::layout::FsBlock;
 use crate::plug::{Bio, NO_FILE, Target};
@@ -54,7 +55,11 @@ impl<A: Application> Host<A> {
     pub(super) fn arm_journal(&mut self) {
         let Some(journal) = &self.fs.journal else { return };
         let a = self.journal_thread();
-        if journal.committing.is_some() || self.actors[a as usize].wake_ns != NEVER {
+        let actor = &self.actors[a as usize];
+        let is_idle = matches!(actor.task, Task::Journal(CommitStage::Idle))
+            && actor.makes_space.is_none()
+            && actor.wake_ns == NEVER;
+        if !is_idle {
             return;
         }
         if let Some(running) = &journal.running {
@@ -70,8 +75,12 @@ impl<A: Application> Host<A> {
     pub(super) fn want_commit(&mut self, tid: Tid) {
         if let Some(journal) = &mut self.fs.journal {
             journal.wanted = journal.wanted.max(tid);
-            if journal.committing.is_none() {
-                self.wake(self.journal_thread(), self.now_ns);
+            let a = self.journal_thread();
+            let actor = &self.actors[a as usize];
+            // Not while it waits for something.
+            if matches!(actor.task, Task::Journal(CommitStage::Idle)) && actor.makes_space.is_none()
+            {
+                self.wake(a, self.now_ns);
             }
         }
     }
@@ -89,7 +98,9 @@ impl<A: Application> Host<A> {
             CommitStage::Idle => return self.begin_commit(a),
             CommitStage::Log { commit } => {
                 self.wake_all(|host| &mut host.log_waiters);
-                if self.fs.journal_is_apart() && self.fs.cfg.barrier {
+                // Data that a transaction makes part of files has to be durable before it;
+                // logged data is in it.
+                if self.fs.journal_is_apart() && self.fs.cfg.barrier && !self.logs_data() {
                     self.add(a, Bio::flush(Target::Main));
                 }
                 (CommitStage::DataFlush { commit }, Flow::Io)
@@ -101,7 +112,7 @@ impl<A: Application> Host<A> {
                 (CommitStage::Flush { commit }, Flow::Io)
             }
             CommitStage::Flush { commit } => {
-                self.add(a, self.fs.log_bio(commit, 1, true));
+                self.add_log(a, commit, 1, true);
                 (CommitStage::Record, Flow::Io)
             }
             CommitStage::Record => {
@@ -141,7 +152,7 @@ impl<A: Application> Host<A> {
         let (runs, commit) = journal.begin_commit().expect("a transaction runs");
         let mut n_blocks = 1;
         for (offset, len) in runs {
-            self.add(a, self.fs.log_bio(offset, len, false));
+            self.add_log(a, offset, len, false);
             n_blocks += len;
         }
         self.counts.log_blocks += n_blocks;
@@ -154,6 +165,12 @@ impl<A: Application> Host<A> {
         Flow::Until(at_ns)
     }
 
+    fn add_log(&mut self, a: u32, offset: u64, len: u64, fua: bool) {
+        let mut bios = vec![];
+        self.fs.log_bios(offset, len, fua, |bio| bios.push(bio));
+        self.add_all(a, &bios);
+    }
+
     /// The commit block is on the device.
     fn commit_ended(&mut self) {
         let freed = self.fs.committed();
@@ -164,13 +181,15 @@ impl<A: Application> Host<A> {
         }
         let committed = self.fs.journal.as_ref().map_or(0, |j| j.committed);
         let wake_ns = self.now_ns + self.fs.cfg.costs.wake_ns;
-        let (done, rest) =
-            std::mem::take(&mut self.commit_waiters).into_iter().partition(|w| w.0 <= committed);
-        self.commit_waiters = rest;
-        let done: Vec<(Tid, u32)> = done;
-        for (_, waiter) in done {
-            self.wake(waiter, wake_ns);
-        }
+        let mut waiters = std::mem::take(&mut self.commit_waiters);
+        waiters.retain(|(tid, waiter)| {
+            let is_done = *tid <= committed;
+            if is_done {
+                self.wake(*waiter, wake_ns);
+            }
+            !is_done
+        });
+        self.commit_waiters = waiters;
     }
 
     pub(super) fn wake_all(&mut self, list: impl Fn(&mut Self) -> &mut Vec<u32>) {
@@ -249,7 +268,7 @@ impl<A: Application> Host<A> {
 
     fn look_for_space(&mut self, a: u32) -> Option<(SpaceStage, Flow)> {
         let is_journal = a == self.journal_thread();
-        let journal = self.fs.journal.as_ref()?;
+        let journal = self.fs.journal.as_mut()?;
         let enough = if is_journal { journal.has_room_to_commit() } else { !journal.is_short() };
         if enough {
             return None;
@@ -267,14 +286,12 @@ impl<A: Application> Host<A> {
                 self.write_homes(a, &homes);
                 Some((SpaceStage::Look, Flow::Io))
             }
-            Oldest::Commit(tid) if !is_journal => {
-                Some((SpaceStage::Look, self.wait_commit(a, tid)))
-            }
+            Oldest::Commit(tid) if !is_journal => Some(self.space_by_commit(a, tid)),
             Oldest::Gone if !is_journal => {
                 // All of the log belongs to transactions that are not finished.
                 let tid = |t: &Option<crate::journal::Transaction>| t.as_ref().map(|t| t.tid);
                 let tid = tid(&journal.committing).or(tid(&journal.running))?;
-                Some((SpaceStage::Look, self.wait_commit(a, tid)))
+                Some(self.space_by_commit(a, tid))
             }
             Oldest::Commit(_) | Oldest::Gone => {
                 // The journal's thread cannot wait for itself: the blocks are in the
@@ -285,6 +302,21 @@ impl<A: Application> Host<A> {
                 Some((SpaceStage::Look, Flow::Io))
             }
         }
+    }
+
+    /// Waits for a commit. Meanwhile the journal's thread may have to make space itself.
+    fn space_by_commit(&mut self, a: u32, tid: Tid) -> (SpaceStage, Flow) {
+        self.space_maker = None;
+        self.wake_all(|host| &mut host.space_waiters);
+        (SpaceStage::Look, self.wait_commit(a, tid))
+    }
+
+    /// The transaction whose commit gives freed space back, if any does.
+    pub(super) fn freeing_tid(&self) -> Option<Tid> {
+        let journal = self.fs.journal.as_ref()?;
+        let freeing = |t: &&crate::journal::Transaction| !t.freed.is_empty();
+        let running = journal.running.as_ref().filter(freeing);
+        Some(running.or(journal.committing.as_ref().filter(freeing))?.tid)
     }
 
     /// Blocks go home so that their log copies are not needed.
@@ -314,13 +346,13 @@ impl<A: Application> Host<A> {
             self.add(
                 a,
                 Bio {
-                    op: crate::io::IoOp::Write,
+                    op: IoOp::Write,
                     target: Target::Main,
                     start: *block,
                     len: 1,
                     segments: 1,
                     fua: false,
-                    class: crate::io::IoClass::Metadata,
+                    class: IoClass::Metadata,
                     hint,
                     file: NO_FILE,
                 },
@@ -333,14 +365,20 @@ impl<A: Application> Host<A> {
 
     // ---- discard ----
 
-    pub(super) fn step_trimmer(&mut self, a: u32) -> Flow {
+    pub(super) fn step_trimmer(&mut self, a: u32, next_ns: u64) -> Flow {
         if let Discard::Periodic(s) = self.fs.cfg.discard {
+            if self.now_ns < next_ns {
+                return Flow::Until(next_ns);
+            }
+            let next_ns = self.now_ns + u64::from(s) * 1_000_000_000;
+            self.actors[a as usize].task = Task::Trimmer { next_ns };
             self.discards.extend(self.fs.untrimmed());
-            self.send_discards(a);
-            return Flow::Until(self.now_ns + u64::from(s) * 1_000_000_000);
         }
-        self.send_discards(a);
-        Flow::Block
+        if self.discards.is_empty() && !matches!(self.fs.cfg.discard, Discard::Periodic(_)) {
+            return Flow::Block;
+        }
+        self.send_discards(a, IoClass::Data);
+        Flow::Io
     }
 
     /// Space that came free without a journal is told at once.
@@ -355,7 +393,9 @@ impl<A: Application> Host<A> {
         }
     }
 
-    pub(super) fn send_discards(&mut self, a: u32) {
+    /// Sends what is to be discarded. What is of class data is looked at again before it
+    /// goes.
+    pub(super) fn send_discards(&mut self, a: u32, class: IoClass) {
         let mut runs = std::mem::take(&mut self.discards);
         runs.sort_unstable();
         let mut merged: Vec<(FsBlock, u32)> = vec![];
@@ -370,8 +410,8 @@ impl<A: Application> Host<A> {
             starts.map(move |at| (FsBlock(start.0 + at), DISCARD_MAX.min(len - at)))
         });
         for (start, len) in pieces {
-            let bio = Bio { op: crate::io::IoOp::Discard, start, len, ..Bio::flush(Target::Main) };
-            self.add(a, Bio { class: crate::io::IoClass::Data, ..bio });
+            let bio = Bio { op: IoOp::Discard, start, len, ..Bio::flush(Target::Main) };
+            self.add(a, Bio { class, ..bio });
         }
     }
 

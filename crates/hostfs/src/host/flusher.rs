@@ -15,6 +15,14 @@ use crate::layout::FsBlock;
 /// Pages sent on their way in one step.
 const STEP_PAGES: u32 = 1024;
 
+/// Turns of files in one step, half of them to choose the file. Assumed: the kernel holds
+/// one plug for a whole round, which ends sooner whenever its thread has to wait.
+const STEP_FILES: u32 = 256;
+
+/// Longest that files go home before the limit is looked at again \[ns\]. Source:
+/// fs/fs-writeback.c, `writeback_sb_inodes` (HZ / 10).
+const PASS_NS: u64 = 100_000_000;
+
 /// Smallest turn of a file \[pages\]. Source: fs/fs-writeback.c, `MIN_WRITEBACK_PAGES`
 /// (4 MiB).
 const TURN_MIN: u64 = 1024;
@@ -27,10 +35,20 @@ pub(super) struct FlusherState {
     /// When the round began \[ns\].
     round_ns: u64,
     in_round: bool,
+    /// When it last found too much dirty; what was dirty then goes home \[ns\].
+    pass_ns: Option<u64>,
     /// When it looks next without being asked \[ns\].
     next_ns: u64,
     /// Files that could not be written now.
     later: Vec<(u64, u32)>,
+}
+
+impl FlusherState {
+    /// Files it has taken off the list of dirty ones.
+    pub(super) fn held(&self) -> impl Iterator<Item = u32> + '_ {
+        let turn = self.turn.iter().map(|(i, _)| *i);
+        turn.chain(self.later.iter().map(|(_, i)| *i))
+    }
 }
 
 impl<A: Application> Host<A> {
@@ -67,12 +85,25 @@ impl<A: Application> Host<A> {
             // Its pages cannot go home before they are committed.
             self.want_commit(running.tid);
         }
-        // Requests end without anybody being told; the next one that does is worth a look.
-        let next = self.in_flight.peek().map(|first| first.0.0);
-        Flow::Until(next.unwrap_or(0).max(self.now_ns + 10_000))
+        self.until_next_end()
     }
 
+    /// Some files after each other in one plug, so that small ones that lie side by side
+    /// share requests.
     pub(super) fn step_flusher(&mut self, a: u32) -> Flow {
+        let mut cpu_ns = 0;
+        for _ in 0..STEP_FILES {
+            match self.flush_some(a) {
+                Flow::Cpu(ns) => cpu_ns += ns,
+                // What is in the plug goes first; then it looks again what there is to do.
+                _ if cpu_ns > 0 || self.actors[a as usize].plug.iter().next().is_some() => break,
+                other => return other,
+            }
+        }
+        Flow::Cpu(cpu_ns)
+    }
+
+    fn flush_some(&mut self, a: u32) -> Flow {
         let now_ns = self.now_ns;
         let interval_ns = self.fs.cfg.writeback_ms * 1_000_000;
         if !self.flusher_state().in_round {
@@ -105,8 +136,23 @@ impl<A: Application> Host<A> {
         if interval_ns == 0 { Flow::Block } else { Flow::Until(next_ns.max(now_ns + 1)) }
     }
 
+    /// Whether a file that is dirty since `since_ns` goes home because too much is dirty: the
+    /// limit is looked at once for all files that are dirty by then.
+    fn is_in_pass(&mut self, since_ns: u64) -> bool {
+        let now_ns = self.now_ns;
+        let under_way = self.flusher_state().pass_ns;
+        if under_way.is_some_and(|at| since_ns <= at && now_ns < at + PASS_NS) {
+            return true;
+        }
+        let starts = self.is_over_background();
+        self.flusher_state().pass_ns = starts.then_some(now_ns);
+        starts
+    }
+
+    /// Data and metadata count together, as writers that wait count them.
     fn is_over_background(&self) -> bool {
-        self.fs.cache.n_dirty() * PAGE > self.fs.cfg.background_limit()
+        let n_dirty = self.fs.cache.n_dirty() + self.fs.dirty_metadata.len() as u64;
+        n_dirty * PAGE > self.fs.cfg.background_limit()
     }
 
     fn is_old(&mut self, since_ns: u64) -> bool {
@@ -116,8 +162,7 @@ impl<A: Application> Host<A> {
 
     fn metadata_is_due(&mut self) -> bool {
         let Some(since_ns) = self.fs.metadata_since_ns else { return false };
-        let metadata = self.fs.dirty_metadata.len() as u64 * PAGE;
-        metadata > 0 && (self.is_old(since_ns) || metadata > self.fs.cfg.background_limit())
+        !self.fs.dirty_metadata.is_empty() && (self.is_old(since_ns) || self.is_over_background())
     }
 
     /// The file whose pages go home next.
@@ -127,7 +172,7 @@ impl<A: Application> Host<A> {
                 self.fs.dirty_files.pop_front();
                 continue;
             }
-            if !self.is_over_background() && !self.is_old(since_ns) {
+            if !self.is_in_pass(since_ns) && !self.is_old(since_ns) {
                 return None;
             }
             self.fs.dirty_files.pop_front();
@@ -139,7 +184,7 @@ impl<A: Application> Host<A> {
     fn flush_file(&mut self, a: u32, i: u32, left: u64) -> Flow {
         let inode = &self.fs.inodes[i as usize];
         if inode.n_reserved > 0
-            && let Some(flow) = self.admit(a, &[inode.table_block], 16)
+            && let Some(flow) = self.admit(a, &self.allocation_blocks(i), 16)
         {
             return flow;
         }
@@ -149,8 +194,15 @@ impl<A: Application> Host<A> {
         };
         let mut bios = vec![];
         let n_max = STEP_PAGES.min(left as u32).max(1);
-        let n = self.fs.write_back(i, 0..u32::MAX, n_max, a, |bio| bios.push(bio));
+        let written = self.fs.write_back(i, 0..u32::MAX, n_max, a, |bio| bios.push(bio));
         self.add_all(a, &bios);
+        let n = written.n;
+        if written.no_space {
+            match self.freeing_tid() {
+                Some(tid) => self.want_commit(tid),
+                None => self.fs.lose_unmapped(i),
+            }
+        }
         let map_ns = bios.len() as u64 * self.fs.cfg.costs.map_ns;
         let is_dirty = self.fs.inodes[i as usize].dirty_since_ns == Some(since_ns);
         let left = left.saturating_sub(u64::from(n));
@@ -169,6 +221,7 @@ impl<A: Application> Host<A> {
         };
         Flow::Cpu(map_ns)
     }
+
     /// The turn of a file is over and it is not done: it waits behind the others that are
     /// due.
     fn requeue(&mut self, since_ns: u64, i: u32) {

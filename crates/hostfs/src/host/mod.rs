@@ -20,22 +20,24 @@ mod read;
 mod sync;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use flashwise_hint::Lba;
+use rustc_hash::FxHashMap;
 
 use crate::age::Ageing;
 use crate::application::{Application, OpId, Outcome};
+use crate::call::{Call, Fd};
 use crate::config::FsConfig;
 use crate::data::SECTORS;
 use crate::error::HostError;
 use crate::extents::Extent;
 use crate::fs::FileSystem;
-use crate::io::Io;
+use crate::io::{Io, IoClass, IoOp};
 use crate::journal::Tid;
 use crate::layout::FsBlock;
 use crate::placer::Placer;
-use crate::plug::{Bio, NO_FILE, Plug, PlugRules, Target};
+use crate::plug::{Bio, NO_FILE, Plug, PlugRules, Queued, Target};
 use crate::ram::{RamDisk, RamSpeed};
 use crate::report::Counts;
 
@@ -45,6 +47,11 @@ use flusher::FlusherState;
 
 /// Seed of files of long ago: the same ones for every policy and seed of the application.
 const AGE_SEED: u64 = 1;
+/// Steps at one moment that no sound state needs: whoever takes more waits for nothing.
+const STEPS_MAX: u32 = 1 << 24;
+
+/// Entries out of date that the heap of due actors may hold besides one for each.
+const DUE_SLACK: usize = 128;
 
 /// Never.
 const NEVER: u64 = u64::MAX;
@@ -77,8 +84,8 @@ enum Task {
     Flusher(FlusherState),
     /// The journal's thread.
     Journal(CommitStage),
-    /// Tells the device about free space.
-    Trimmer,
+    /// Tells the device about free space; at this time \[ns\] if every so often.
+    Trimmer { next_ns: u64 },
 }
 
 /// What a thread does between calls.
@@ -156,6 +163,18 @@ enum Phase {
     Ended,
 }
 
+/// What a step of a host came to.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// A request for the device.
+    Io(Io),
+    /// Nothing for the device.
+    Step,
+    /// It is over.
+    End,
+}
+
 /// An application on a file system on a host, in virtual time.
 pub struct Host<A> {
     app: A,
@@ -172,11 +191,15 @@ pub struct Host<A> {
     rules: PlugRules,
     journal_disk: RamDisk,
     /// The request that was handed out and is not completed.
-    handed: Option<(u32, Bio)>,
+    handed: Option<(u32, Queued)>,
     phase: Phase,
     epoch_ns: u64,
     n_threads: u32,
     n_live: u32,
+    /// Threads that are parked and not woken.
+    n_parked: u32,
+    /// Steps since time last moved.
+    n_steps: u32,
     ops: Vec<OpDone>,
     open_ops: Vec<OpOpen>,
     commit_waiters: Vec<(Tid, u32)>,
@@ -185,6 +208,9 @@ pub struct Host<A> {
     space_waiters: Vec<u32>,
     space_maker: Option<u32>,
     discards: Vec<(FsBlock, u32)>,
+    /// Spawned calls that wait for an earlier one of their descriptor: thread, call, kind,
+    /// and since when \[ns\].
+    spawned: FxHashMap<Fd, VecDeque<(u32, Call, OpId, u64)>>,
     failure: Option<HostError>,
     counts: Counts,
     counts_before: Counts,
@@ -203,7 +229,7 @@ impl<A: Application> Host<A> {
         let mut actors: Vec<Actor> = (0..n_threads).map(|_| thread()).collect();
         actors.push(Actor::new(Task::Flusher(FlusherState::default())));
         actors.push(Actor::new(Task::Journal(CommitStage::Idle)));
-        actors.push(Actor::new(Task::Trimmer));
+        actors.push(Actor::new(Task::Trimmer { next_ns: 0 }));
         let blocks = |bytes: u32| bytes / 4096;
         let mut host = Self {
             app,
@@ -226,6 +252,8 @@ impl<A: Application> Host<A> {
             epoch_ns: 0,
             n_threads,
             n_live: n_threads,
+            n_parked: 0,
+            n_steps: 0,
             ops: vec![],
             open_ops: vec![OpOpen::default(); n_threads as usize],
             commit_waiters: vec![],
@@ -234,6 +262,7 @@ impl<A: Application> Host<A> {
             space_waiters: vec![],
             space_maker: None,
             discards: vec![],
+            spawned: FxHashMap::default(),
             failure: None,
             counts: Counts::default(),
             counts_before: Counts::default(),
@@ -243,7 +272,7 @@ impl<A: Application> Host<A> {
             if cfg.mkfs_discard {
                 let n_blocks = host.fs.layout.n_blocks();
                 host.discards.push((FsBlock(0), n_blocks));
-                host.send_discards(0);
+                host.send_discards(0, IoClass::Metadata);
                 host.actors[0].plug.flush(&cfg.costs);
             }
         }
@@ -254,6 +283,50 @@ impl<A: Application> Host<A> {
             host.wake(host.trimmer(), u64::from(s) * 1_000_000_000);
         }
         Ok(host)
+    }
+
+    /// For checks.
+    pub(crate) fn file_system(&self) -> &FileSystem {
+        &self.fs
+    }
+
+    /// Files with dirty pages, beside those the file system lists: the flusher has them.
+    fn held_by_flusher(&self) -> Vec<u32> {
+        match &self.actors[self.flusher() as usize].task {
+            Task::Flusher(state) => state.held().collect(),
+            _ => unreachable!("the flusher is the flusher"),
+        }
+    }
+
+    /// Checks what is on its way against the files it belongs to.
+    ///
+    /// # Panics
+    ///
+    /// If it does not agree.
+    pub(crate) fn check_writeback(&self) {
+        let mut n_queued = vec![0; self.fs.inodes.len()];
+        let mut n_pages = self.in_flight.iter().map(|r| u64::from(r.0.1)).sum::<u64>();
+        let plugged = self.actors.iter().flat_map(|actor| actor.plug.iter());
+        for queued in plugged.chain(self.handed.as_ref().map(|(_, queued)| queued)) {
+            queued.files().for_each(|file| n_queued[file as usize] += 1);
+            n_pages += u64::from(queued.n_pages);
+        }
+        let counted = self.fs.inodes.iter().map(|inode| inode.writeback.n_queued);
+        assert!(counted.eq(n_queued), "queued requests of files");
+        assert_eq!(n_pages, self.writeback_pages, "pages on their way");
+        let held = self.held_by_flusher();
+        for (i, inode) in (0u32..).zip(&self.fs.inodes) {
+            let is_listed = inode
+                .dirty_since_ns
+                .is_none_or(|since| self.fs.dirty_files.contains(&(since, i)) || held.contains(&i));
+            assert!(is_listed, "dirty slot {i} is on no list");
+        }
+        assert!(self.in_flight.len() <= self.fs.cfg.nr_requests as usize, "requests in flight");
+    }
+
+    /// Makes the device of an external journal as fast as this, instead of a RAM disk.
+    pub fn set_journal_disk(&mut self, speed: RamSpeed) {
+        self.journal_disk = RamDisk::new(speed);
     }
 
     fn flusher(&self) -> u32 {
@@ -276,27 +349,49 @@ impl<A: Application> Host<A> {
     /// The next request for the device, at its time; `None` at the end. The one before has
     /// to be [`completed`](Self::completed).
     pub fn next_io(&mut self) -> Option<Io> {
-        assert!(self.handed.is_none(), "the request before has to be completed first");
-        while self.phase != Phase::Ended {
-            let Reverse((at_ns, a)) = self.due.pop()?;
-            if self.actors[a as usize].wake_ns != at_ns {
-                continue;
-            }
-            self.actors[a as usize].wake_ns = NEVER;
-            debug_assert!(at_ns >= self.now_ns);
-            self.set_now(at_ns);
-            if let Some(io) = self.go_on(a) {
-                return Some(io);
+        loop {
+            match self.advance() {
+                Advance::Io(io) => return Some(io),
+                Advance::Step => {}
+                Advance::End => return None,
             }
         }
-        None
+    }
+
+    /// One step of [`next_io`](Self::next_io), for tests that look between them.
+    #[doc(hidden)]
+    pub fn advance(&mut self) -> Advance {
+        assert!(self.handed.is_none(), "the request before has to be completed first");
+        if self.phase == Phase::Ended {
+            return Advance::End;
+        }
+        let Some(Reverse((at_ns, a))) = self.due.pop() else {
+            self.stalled();
+            return Advance::End;
+        };
+        if self.actors[a as usize].wake_ns != at_ns {
+            return Advance::Step;
+        }
+        self.actors[a as usize].wake_ns = NEVER;
+        debug_assert!(at_ns >= self.now_ns);
+        self.set_now(at_ns);
+        match self.go_on(a) {
+            Some(io) => Advance::Io(io),
+            None => Advance::Step,
+        }
+    }
+
+    /// No thread can go on.
+    fn stalled(&mut self) {
+        self.failure = Some(HostError::Stalled { at_s: self.now_ns / 1_000_000_000 });
+        self.phase = Phase::Ended;
     }
 
     /// The request that [`next_io`](Self::next_io) gave last is done at `done_ns` \[ns, as
-    /// [`Io::at_ns`]\].
+    /// [`Io::at_ns`]\], which is not before it was given.
     pub fn completed(&mut self, done_ns: u64) {
-        let (a, bio) = self.handed.take().expect("a request was handed out");
-        self.note_end(a, &bio, done_ns);
+        let (a, queued) = self.handed.take().expect("a request was handed out");
+        self.note_end(a, &queued, done_ns.max(self.now_ns));
         // What it does next, it does at this moment.
         self.wake(a, self.now_ns);
     }
@@ -361,9 +456,9 @@ impl<A: Application> Host<A> {
     }
 
     /// The extents of a file; `None` where there is none.
-    pub fn extents(&mut self, path: crate::paths::PathId) -> Option<&[Extent]> {
+    pub fn extents(&mut self, path: crate::paths::PathId) -> Option<Vec<Extent>> {
         let i = self.fs.resolve(self.app.paths(), path).ok()?;
-        Some(self.fs.inodes[i as usize].extents.as_slice())
+        Some(self.fs.inodes[i as usize].extents.iter().copied().collect())
     }
 
     /// Files that have blocks, and the pieces they lie in, as `filefrag` counts them:
@@ -384,18 +479,17 @@ impl<A: Application> Host<A> {
         (self.fs.cache.n_pages(), self.fs.cache.n_dirty())
     }
 
-    fn note_end(&mut self, a: u32, bio: &Bio, done_ns: u64) {
-        let pages = if bio.file == NO_FILE { 0 } else { bio.len };
-        if bio.target == Target::Main {
-            self.in_flight.push(Reverse((done_ns, pages)));
+    fn note_end(&mut self, a: u32, queued: &Queued, done_ns: u64) {
+        if queued.bio.target == Target::Main {
+            self.in_flight.push(Reverse((done_ns, queued.n_pages)));
         }
         let actor = &mut self.actors[a as usize];
         actor.io_end_ns = actor.io_end_ns.max(done_ns);
-        if bio.file != NO_FILE {
-            let writeback = &mut self.fs.inodes[bio.file as usize].writeback;
+        for file in queued.files() {
+            let writeback = &mut self.fs.inodes[file as usize].writeback;
             writeback.end_ns = writeback.end_ns.max(done_ns);
-            if self.fs.write_left(bio.file) {
-                let writeback = &mut self.fs.inodes[bio.file as usize].writeback;
+            if self.fs.write_left(file) {
+                let writeback = &mut self.fs.inodes[file as usize].writeback;
                 let (end_ns, waiters) = (writeback.end_ns, std::mem::take(&mut writeback.waiters));
                 for waiter in waiters {
                     self.wake(waiter, end_ns);
@@ -405,6 +499,9 @@ impl<A: Application> Host<A> {
     }
 
     fn set_now(&mut self, now_ns: u64) {
+        if now_ns > self.now_ns {
+            self.n_steps = 0;
+        }
         self.now_ns = now_ns;
         self.fs.now_ns = now_ns;
         while let Some(Reverse((done_ns, pages))) = self.in_flight.peek().copied() {
@@ -423,6 +520,12 @@ impl<A: Application> Host<A> {
         if at_ns < actor.wake_ns {
             actor.wake_ns = at_ns;
             self.due.push(Reverse((at_ns, a)));
+            // An actor that wakes earlier leaves its old entry behind: with a commit after
+            // another, one for each would wait for its five seconds.
+            if self.due.len() > 2 * self.actors.len() + DUE_SLACK {
+                let actors = &self.actors;
+                self.due.retain(|Reverse((at_ns, a))| actors[*a as usize].wake_ns == *at_ns);
+            }
         }
     }
 
@@ -447,10 +550,11 @@ impl<A: Application> Host<A> {
                     return None;
                 }
             }
+            self.n_steps += 1;
+            assert!(self.n_steps < STEPS_MAX, "time stands still at {} ns", self.now_ns);
             let flow = self.step(a);
             self.arm_journal();
-            let costs = self.fs.cfg.costs;
-            self.actors[a as usize].plug.flush(&costs);
+            self.actors[a as usize].plug.flush(&self.fs.cfg.costs);
             match flow {
                 Flow::Cpu(0) => {}
                 Flow::Cpu(ns) => {
@@ -486,16 +590,17 @@ impl<A: Application> Host<A> {
     fn submit(&mut self, a: u32) -> Option<Option<Io>> {
         loop {
             let actor = &mut self.actors[a as usize];
-            let Some(front) = actor.plug.front().copied() else { return Some(None) };
-            let is_main = front.bio.target == Target::Main;
+            let Some(front) = actor.plug.front() else { return Some(None) };
+            let (cpu_ns, bio) = (front.cpu_ns, front.bio);
+            let is_main = bio.target == Target::Main;
             if is_main && self.in_flight.len() >= self.fs.cfg.nr_requests as usize {
                 let Reverse((done_ns, _)) = *self.in_flight.peek().expect("it is not empty");
                 self.wake(a, done_ns.max(self.now_ns + 1));
                 return None;
             }
-            if front.cpu_ns > 0 {
+            if cpu_ns > 0 {
                 actor.plug.paid();
-                let at_ns = self.cpu(front.cpu_ns);
+                let at_ns = self.cpu(cpu_ns);
                 if !self.is_first(at_ns) {
                     self.wake(a, at_ns);
                     return None;
@@ -503,16 +608,39 @@ impl<A: Application> Host<A> {
                 self.set_now(at_ns);
                 continue;
             }
-            actor.plug.pop();
-            let io = self.io(&front.bio);
+            if bio.op == IoOp::Discard && bio.class == IoClass::Data && self.clip_discard(a, &bio) {
+                continue;
+            }
+            let Some(queued) = self.actors[a as usize].plug.pop() else { continue };
+            let io = self.io(&bio);
             self.counts.count(io.op, io.class, u64::from(io.sectors) * 512, io.fua);
             if is_main {
-                self.handed = Some((a, front.bio));
+                self.handed = Some((a, queued));
                 return Some(Some(io));
             }
             let done_ns = self.journal_disk.submit(&io);
-            self.note_end(a, &front.bio, done_ns);
+            self.note_end(a, &queued, done_ns);
         }
+    }
+
+    /// A discard waited in its queue, and some of its blocks may be in use by now: they are
+    /// left out. Whether the next request of the actor is another one now. Source:
+    /// fs/ext4/mballoc.c, `ext4_try_to_trim_range`, which looks at what is free.
+    fn clip_discard(&mut self, a: u32, bio: &Bio) -> bool {
+        let runs = self.fs.alloc.free_runs_in(bio.start, bio.len);
+        let mut parts: Vec<Bio> = vec![];
+        for (start, len) in runs {
+            match parts.last_mut() {
+                // Runs end at group ends; the request need not.
+                Some(last) if last.start.0 + last.len == start.0 => last.len += len,
+                _ => parts.push(Bio { start, len, ..*bio }),
+            }
+        }
+        if parts.len() == 1 && (parts[0].start, parts[0].len) == (bio.start, bio.len) {
+            return false;
+        }
+        self.actors[a as usize].plug.replace_front(&parts);
+        true
     }
 
     fn io(&self, bio: &Bio) -> Io {
@@ -531,6 +659,7 @@ impl<A: Application> Host<A> {
     /// Puts a bio into the plug of an actor.
     fn add(&mut self, a: u32, bio: Bio) {
         let plug = &mut self.actors[a as usize].plug;
+        plug.now_ns = self.now_ns;
         let n_new = plug.add(bio, &self.rules, &self.fs.cfg.costs);
         if bio.file != NO_FILE {
             self.fs.inodes[bio.file as usize].writeback.n_queued += n_new;
@@ -556,7 +685,7 @@ impl<A: Application> Host<A> {
             Task::Thread(_) => self.step_thread(a),
             Task::Flusher(_) => self.step_flusher(a),
             Task::Journal(_) => self.step_journal(a),
-            Task::Trimmer => self.step_trimmer(a),
+            Task::Trimmer { next_ns } => self.step_trimmer(a, *next_ns),
             Task::Spawned { .. } | Task::Free => Flow::Block,
         }
     }

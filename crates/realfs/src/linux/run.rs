@@ -3,19 +3,19 @@
 //! Each thread of the application is a thread here. The application itself is behind a
 //! mutex: a thread holds it while it asks what to do next, never during a call.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use flashwise_hostfs::{Action, Application, OpId, Outcome};
+use flashwise_hostfs::{Action, Application, Fd, OpId, Outcome};
 use serde::Serialize;
 
 use super::RealError;
 use super::files::{Buffer, Files, Named};
 use super::make::RealFs;
 use crate::observed::Observed;
-use crate::scripts::Script;
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +65,16 @@ pub struct OpCount {
     pub calls_ns: u64,
 }
 
-/// Carries a script out: one thread on one CPU, to its end.
+/// Carries a script out: an application of one thread, on one CPU, to its end.
 ///
 /// ext4 keeps preallocated space for small files per CPU (`ext4_locality_group` in Linux'
 /// `fs/ext4/mballoc.c`). A thread that moves to another CPU goes on elsewhere on the
 /// device, and the file has another extent; on one CPU runs are alike.
-pub fn run_script(fs: &RealFs, script: &mut Script, closing: Closing) -> Result<Report, RealError> {
+pub fn run_script(
+    fs: &RealFs,
+    script: &mut (dyn Application + Send),
+    closing: Closing,
+) -> Result<Report, RealError> {
     // A thread of its own, so that the caller is not bound; its threads inherit the CPU.
     std::thread::scope(|scope| {
         let pinned = scope.spawn(|| {
@@ -115,6 +119,7 @@ pub fn run(
         woken: Condvar::new(),
         failed: Mutex::new(None),
         stop: AtomicBool::new(false),
+        turns: Mutex::default(),
     };
     std::thread::scope(|scope| {
         for thread in 0..n_threads {
@@ -176,6 +181,7 @@ struct Shared<'a> {
     woken: Condvar,
     failed: Mutex<Option<RealError>>,
     stop: AtomicBool,
+    turns: Mutex<BTreeMap<Fd, Arc<Mutex<()>>>>,
 }
 
 impl<'a> Shared<'a> {
@@ -193,8 +199,11 @@ impl<'a> Shared<'a> {
                     let mut app = self.app.lock().expect("no holder panics");
                     app.finished(thread, outcome, self.now_ns());
                 }
-                (Action::Spawn { op, .. }, Some(named)) => {
+                (Action::Spawn { call, op }, Some(named)) => {
+                    let turn = self.turn(call.data_fd());
                     spawned.push(scope.spawn(move || {
+                        // A call that panicked ends the run; others need not care.
+                        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
                         if let Err(error) = self.call(&named, op, true, &mut Buffer::default()) {
                             self.fail(error);
                         }
@@ -216,6 +225,13 @@ impl<'a> Shared<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What spawned calls of one descriptor hold while they are made, as glibc's
+    /// asynchronous I/O makes them one after another.
+    fn turn(&self, fd: Option<Fd>) -> Arc<Mutex<()>> {
+        let Some(fd) = fd else { return Arc::default() };
+        self.turns.lock().expect("no holder panics").entry(fd).or_default().clone()
     }
 
     fn next(&self, thread: u32) -> (Action, Option<Named>) {
