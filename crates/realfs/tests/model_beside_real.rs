@@ -32,9 +32,10 @@ fn quick_cases_are_within_the_targets() {
         misses.filter(|miss| !is_chance(miss)).collect()
     };
     for case in quick() {
+        // Other work of the machine can get between: what misses has to miss three times.
         let mut last = misses(&case);
         for _ in 0..2 {
-            if last.is_empty() || case.is_script() {
+            if last.is_empty() {
                 break;
             }
             last = misses(&case);
