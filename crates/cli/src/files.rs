@@ -13,6 +13,7 @@ use flashwise_workload::AppSpec;
 use crate::Failure;
 use crate::args::ReplayArgs;
 use crate::output::{self, Progress};
+use crate::replay::{mib, percent};
 
 /// Device that is memory, not flash. Source: FAST'24 fragmentation paper, Figures 4 to 6.
 const RAM_DISK: &str = "ramdisk";
@@ -57,12 +58,12 @@ impl App {
         let files = self.spec.expected_bytes();
         if files > size {
             let name = self.spec.name();
-            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            let in_mib = |bytes: u64| bytes.div_ceil(1 << 20);
             return Err(Failure::Input(anyhow!(
                 "{name}: its files take {} MiB and the file system has {} MiB; choose fewer or \
                  smaller files (for example {name},files=...), or a larger drive",
-                mib(files),
-                mib(size)
+                in_mib(files),
+                in_mib(size)
             )));
         }
         Ok(vec![])
@@ -157,12 +158,6 @@ pub(crate) fn fs_line(app: &App) -> String {
     )
 }
 
-const MIB: f64 = (1 << 20) as f64;
-
-const fn mib(key: &'static str, label: &'static str) -> Figure {
-    Figure { per: MIB, ..Figure::plain(key, label, 1) }
-}
-
 const FIGURES: &[Figure] = &[
     Figure::plain("run_s", "application ran [s]", 3),
     Figure::plain("ops", "operations", 0),
@@ -176,7 +171,7 @@ const FIGURES: &[Figure] = &[
     Figure::plain("journal_request_kib", "  journal [KiB]", 1),
     Figure::plain("metadata_request_kib", "  metadata [KiB]", 1),
     mib("read_bytes", "read from the device [MiB]"),
-    Figure { per: 0.01, ..Figure::plain("cache_hit_part", "page cache hits [%]", 1) },
+    percent("cache_hit_part", "page cache hits [%]"),
     Figure::plain("flushes", "flushes", 0),
     Figure::plain("fua_writes", "  forced writes", 0),
     Figure { rare: true, ..mib("discard_bytes", "discarded [MiB]") },

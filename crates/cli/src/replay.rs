@@ -383,11 +383,13 @@ fn fitted_line(args: &ReplayArgs, work: &Work) -> String {
 
 const MIB: f64 = (1 << 20) as f64;
 
-const fn mib(key: &'static str, label: &'static str) -> Figure {
+/// A figure in bytes, shown in MiB.
+pub(crate) const fn mib(key: &'static str, label: &'static str) -> Figure {
     Figure { per: MIB, ..Figure::plain(key, label, 1) }
 }
 
-const fn percent(key: &'static str, label: &'static str) -> Figure {
+/// A part, shown in percent.
+pub(crate) const fn percent(key: &'static str, label: &'static str) -> Figure {
     Figure { per: 0.01, ..Figure::plain(key, label, 1) }
 }
 

@@ -612,28 +612,31 @@ impl FileSystem {
 
     /// Metadata goes home: all of it that may, or the given blocks.
     pub(crate) fn metadata_bios(&mut self, blocks: &[FsBlock], mut add: impl FnMut(Bio)) {
-        let hint = self.hint(DataClass::Metadata, Handle(0));
         for block in blocks {
-            if !self.dirty_metadata.remove(&block.0) {
-                continue;
+            if self.dirty_metadata.remove(&block.0) {
+                add(self.home_bio(*block));
             }
-            if let Some(journal) = &mut self.journal {
-                journal.wrote_home(*block);
-            }
-            add(Bio {
-                op: IoOp::Write,
-                target: Target::Main,
-                start: *block,
-                len: 1,
-                segments: 1,
-                fua: false,
-                class: IoClass::Metadata,
-                hint,
-                file: NO_FILE,
-            });
         }
         if self.dirty_metadata.is_empty() {
             self.metadata_since_ns = None;
+        }
+    }
+
+    /// A block of metadata goes home, and the journal hears of it.
+    pub(crate) fn home_bio(&mut self, block: FsBlock) -> Bio {
+        if let Some(journal) = &mut self.journal {
+            journal.wrote_home(block);
+        }
+        Bio {
+            op: IoOp::Write,
+            target: Target::Main,
+            start: block,
+            len: 1,
+            segments: 1,
+            fua: false,
+            class: IoClass::Metadata,
+            hint: self.hint(DataClass::Metadata, Handle(0)),
+            file: NO_FILE,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::config::{DataMode, Discard};
 use crate::io::{IoClass, IoOp};
 use crate::journal::{Home, Oldest, Tid};
 use crate::layout::FsBlock;
-use crate::plug::{Bio, NO_FILE, Target};
+use crate::plug::{Bio, Target};
 
 /// Blocks written home at once to make log space. Source: fs/jbd2, `JBD2_NR_BATCH`.
 const CHECKPOINT_BATCH: usize = 64;
@@ -342,24 +342,8 @@ impl<A: Application> Host<A> {
     /// Old copies of blocks that changed again since.
     fn write_logged_again(&mut self, a: u32, blocks: &[FsBlock]) {
         for block in blocks {
-            let hint = self.fs.hint(flashwise_hint::DataClass::Metadata, flashwise_hint::Handle(0));
-            self.add(
-                a,
-                Bio {
-                    op: IoOp::Write,
-                    target: Target::Main,
-                    start: *block,
-                    len: 1,
-                    segments: 1,
-                    fua: false,
-                    class: IoClass::Metadata,
-                    hint,
-                    file: NO_FILE,
-                },
-            );
-            if let Some(journal) = &mut self.fs.journal {
-                journal.wrote_home(*block);
-            }
+            let bio = self.fs.home_bio(*block);
+            self.add(a, bio);
         }
     }
 
