@@ -1,0 +1,67 @@
+//! Studies: fixed sets of experiments on modelled drives, with the published figure beside
+//! each of ours.
+//!
+//! A study is a list of cells. A cell is a pure function from its parameters to lines
+//! ([`Line`]), so cells run side by side and the result is the same with any number of
+//! threads. Nothing is printed here and no clock is read.
+
+mod cell;
+mod line;
+
+pub mod fragmentation;
+
+pub use cell::{Cell, run_cells};
+pub use line::{Line, Point, WorkloadRow};
+
+use flashwise_hostfs::HostError;
+use flashwise_ssd::{CommandError, PresetError};
+
+/// Why a study could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StudyError {
+    /// A device could not be built.
+    #[error("{0}")]
+    Preset(#[from] PresetError),
+    /// A drive refused a command.
+    #[error("{what}: {source}")]
+    Command {
+        /// What was being done.
+        what: String,
+        /// Why it was refused.
+        source: CommandError,
+    },
+    /// The host stopped, for example for want of space.
+    #[error("{what}: {source}")]
+    Host {
+        /// What was being done.
+        what: String,
+        /// Why.
+        source: HostError,
+    },
+}
+
+/// What a study found.
+#[derive(Clone, Debug, Default)]
+pub struct Study {
+    /// Its lines, in the order of its cells.
+    pub lines: Vec<Line>,
+}
+
+impl Study {
+    /// Lines of workloads.
+    pub fn rows(&self) -> impl Iterator<Item = &WorkloadRow> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::Workload(row) => Some(&**row),
+            Line::Point(_) => None,
+        })
+    }
+
+    /// Points of one sweep.
+    pub fn points<'a>(&'a self, sweep: &'a str) -> impl Iterator<Item = &'a Point> {
+        self.lines.iter().filter_map(move |line| match line {
+            Line::Point(p) if p.sweep == sweep => Some(p),
+            _ => None,
+        })
+    }
+}
