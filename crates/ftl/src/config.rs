@@ -39,6 +39,9 @@ pub struct FtlConfig {
     /// A die is passed over when its unused space is this much below the mean
     /// of all dies \[percent\].
     pub yield_percent: u32,
+    /// Units that go to one die before round robin and appends step on; 0: a program
+    /// unit. Divides a program unit, of which several then fill side by side.
+    pub grain_units: u32,
     /// Buffered data survives power failure.
     pub power_protected: bool,
     /// A unit rewritten before its program unit was full takes no new place.
@@ -230,6 +233,13 @@ impl FtlConfig {
         // Two values of a table entry are taken ("unmapped", "padding").
         if units > u64::from(u32::MAX) - 2 {
             return Err(ConfigError::TooManyUnits { units });
+        }
+        let per_pu = self.layout().units_per_pu;
+        if self.grain_units > 0 && !per_pu.is_multiple_of(self.grain_units) {
+            let pu_kib = in_kib(per_pu * geo.unit_bytes);
+            let expected = format!("0, or a part of a program unit ({pu_kib} KiB) without rest");
+            let value = in_kib(self.grain_units * geo.unit_bytes);
+            return Err(impossible("ftl.grain_kib", value, &expected));
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ impl Ftl {
         self.round_robin(ctx.handle)
     }
 
-    /// The last unit filled a program unit of `die`: where the command goes on.
+    /// The last unit filled a program unit of `die`, or a grain of one: where the command goes on.
     #[inline]
     pub(crate) fn after_program_unit(&mut self, ctx: &mut WriteContext, die: usize) {
         match &mut ctx.rule {

@@ -90,8 +90,15 @@ impl Ftl {
         if filled {
             self.after_program_unit(ctx, die);
             self.pace_gc(die, ready_ns, flash);
+        } else if self.cfg.grain_units > 0 && self.ends_grain(f) {
+            self.after_program_unit(ctx, die);
         }
         true
+    }
+
+    /// The last unit of the unfinished program unit of `f` filled a grain.
+    fn ends_grain(&self, f: usize) -> bool {
+        self.frontiers[f].next.is_multiple_of(self.cfg.grain_units)
     }
 
     /// A write of `lpn` would replace buffered data in place.

@@ -174,6 +174,9 @@ pub struct FtlKeys {
     /// How far below the mean of all dies the unused space of a die may lie before
     /// writes pass it over \[percent\].
     pub yield_percent: u32,
+    /// What goes to one die before the next one is due; 0: a program unit \[KiB\].
+    #[serde(default)]
+    pub grain_kib: f64,
 }
 
 /// `[wear]`.
@@ -258,7 +261,7 @@ pub struct PreconditionConfig {
 }
 
 /// Every key that can be set, in the order of a preset file.
-pub const KEYS: [&str; 63] = [
+pub const KEYS: [&str; 64] = [
     "name",
     "about",
     "geometry.channels",
@@ -304,6 +307,7 @@ pub const KEYS: [&str; 63] = [
     "ftl.gc_high_blocks",
     "ftl.idle_us",
     "ftl.yield_percent",
+    "ftl.grain_kib",
     "wear.leveling",
     "wear.gap_max",
     "wear.scrub_reads",
@@ -431,6 +435,7 @@ impl DeviceConfig {
             gc_low_blocks: k.gc_low_blocks,
             gc_high_blocks: k.gc_high_blocks,
             yield_percent: k.yield_percent,
+            grain_units: self.grain_units()?,
             power_protected: self.buffer.power_protected,
             coalesce: self.buffer.coalesce,
             oob: false,
@@ -444,6 +449,19 @@ impl DeviceConfig {
         cfg.n_logical = self.n_logical(&cfg)?;
         self.check_space(&cfg)?;
         Ok(cfg)
+    }
+
+    fn grain_units(&self) -> Result<u32, PresetError> {
+        let (unit, grain) = (kib("ftl.unit_kib", self.ftl.unit_kib)?, self.ftl.grain_kib);
+        if grain == 0.0 {
+            return Ok(0);
+        }
+        let bytes = kib("ftl.grain_kib", grain)?;
+        if unit == 0 || bytes % unit != 0 {
+            let expected = format!("0, or a multiple of the mapping unit ({unit} bytes)");
+            return Err(PresetError::value("ftl.grain_kib", grain, expected));
+        }
+        Ok(bytes / unit)
     }
 
     fn scrub(&self) -> Result<Scrub, PresetError> {

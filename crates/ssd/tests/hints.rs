@@ -67,6 +67,27 @@ fn without_hints_program_units_go_round_robin() {
 }
 
 #[test]
+fn a_grain_below_the_program_unit_is_the_step_between_dies() {
+    let (mut ssd, mut now) = (hinted("tiny", &["ftl.grain_kib=4"]), 0);
+    put(&mut ssd, &mut now, 0, 9, NONE);
+    assert_eq!(dies_of(&ssd, 0, 9), [0, 1, 2, 3, 0, 1, 2, 3, 0]);
+    let (mut ssd, mut now) = (hinted("tiny", &["ftl.grain_kib=8"]), 0);
+    put(&mut ssd, &mut now, 0, 1, NONE);
+    put(&mut ssd, &mut now, 1, 10, after(0));
+    assert_eq!(dies_of(&ssd, 1, 10), [1, 1, 2, 2, 3, 3, 0, 1, 1, 2]);
+    assert_eq!(ssd.nand().counters().programs, 0, "no program unit is full yet");
+    check(&ssd);
+}
+
+#[test]
+fn a_grain_divides_the_program_unit() {
+    for (grain, expected) in [("12", "16 KiB"), ("32", "16 KiB"), ("6", "4096"), ("-1", "grain")] {
+        let message = common::build("tiny", &[&format!("ftl.grain_kib={grain}")]).unwrap_err();
+        assert!(message.contains("ftl.grain_kib") && message.contains(expected), "{message}");
+    }
+}
+
+#[test]
 fn an_append_lands_on_the_die_after_that_of_the_previous_block() {
     for prev in [0, 4, 8, 12, 15] {
         let (mut ssd, mut now) = (tiny(), 0);
