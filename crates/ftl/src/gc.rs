@@ -195,19 +195,23 @@ impl Ftl {
         let first = Ppn(block * self.layout.units_per_block + start);
         let n = self.map.count_valid(first, n_pu);
         if n > 0 {
-            let f = self.gc_target(die, n == n_pu);
+            let whole = n == n_pu;
+            let mut f = self.gc_target(die, whole);
             for at in (start..start + n_pu).step_by(self.layout.units_per_page as usize) {
-                self.move_page(f, die, block, at, ready_ns, flash);
+                f = self.still_right(f, die, whole);
+                self.move_page(f, die, whole, block, at, ready_ns, flash);
             }
         }
         self.prefetch_job(Ppn(first.0 + n_pu), start + n_pu);
         n
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
     fn move_page<F: Flash>(
         &mut self,
         f: usize,
         die: usize,
+        whole: bool,
         block: u32,
         at: u32,
         ready_ns: u64,
@@ -235,9 +239,9 @@ impl Ftl {
             let from = Ppn(first + chunk);
             let bits = self.map.valid_bits(from, 64.min(upp - chunk));
             if self.media.is_some() {
-                self.move_units(f, die, block, from, bits, ready_ns, flash);
+                self.move_units(f, die, whole, block, from, bits, ready_ns, flash);
             } else {
-                self.move_bits(f, die, block, from, bits, ready_ns, flash);
+                self.move_bits(f, die, whole, block, from, bits, ready_ns, flash);
             }
         }
     }
@@ -246,8 +250,9 @@ impl Ftl {
     #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
     fn move_units<F: Flash>(
         &mut self,
-        f: usize,
+        mut f: usize,
         die: usize,
+        whole: bool,
         block: u32,
         first: Ppn,
         mut bits: u64,
@@ -259,7 +264,7 @@ impl Ftl {
             bits &= bits - 1;
             let lpn = self.map.lpn_at(from);
             debug_assert_eq!(self.map.get(lpn), Some(from));
-            let f = self.still_open(f, die);
+            f = self.still_right(f, die, whole);
             self.invalidate(from, block, die);
             self.append(f, die, lpn, Payload::Move(from), false, ready_ns, flash);
         }
@@ -271,8 +276,9 @@ impl Ftl {
     #[expect(clippy::too_many_arguments, reason = "the inner loop passes plain values")]
     fn move_bits<F: Flash>(
         &mut self,
-        f: usize,
+        mut f: usize,
         die: usize,
+        whole: bool,
         block: u32,
         first: Ppn,
         mut bits: u64,
@@ -282,7 +288,7 @@ impl Ftl {
         self.map.invalidate_bits(first, bits);
         self.blocks.take_valid(block, bits.count_ones());
         while bits != 0 {
-            let f = self.still_open(f, die);
+            f = self.still_right(f, die, whole);
             if !self.frontiers[f].is_open() {
                 self.open(f, die, ready_ns, flash);
             }
@@ -311,20 +317,27 @@ impl Ftl {
         }
     }
 
-    /// `f`, or where its data goes on if its block was filled.
+    /// `f`, or where its data goes on if its block was filled, or the program unit that
+    /// fragments were to complete.
     #[inline]
-    fn still_open(&self, f: usize, die: usize) -> usize {
-        if self.frontiers[f].is_open() { f } else { self.gc_target(die, self.is_for_wholes(f)) }
-    }
-
-    fn is_for_wholes(&self, f: usize) -> bool {
-        f >= self.gc_frontier(1, 0)
+    fn still_right(&self, f: usize, die: usize, whole: bool) -> usize {
+        let fr = &self.frontiers[f];
+        let is_over =
+            !whole && f >= self.gc_frontier(1, 0) && fr.is_between_units(self.layout.units_per_pu);
+        if fr.is_open() && !is_over { f } else { self.gc_target(die, whole) }
     }
 
     /// The block moved data goes to: whole program units and fragments each have
     /// their own. Where one of the two is full and no block is free, they share what
-    /// is open; the reserve makes sure that there is enough of it.
+    /// is open; the reserve makes sure that there is enough of it. What fragments began
+    /// in the block of whole ones they also complete, or every later unit there would
+    /// straddle two program units.
+    #[inline]
     pub(crate) fn gc_target(&self, die: usize, whole: bool) -> usize {
+        let wholes = self.gc_frontier(1, die);
+        if !whole && self.is_part_filled(wholes) {
+            return wholes;
+        }
         let own = self.gc_frontier(u32::from(whole), die);
         if self.frontiers[own].is_open() || !self.dies[die].free.is_empty() {
             return own;

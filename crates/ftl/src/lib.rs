@@ -265,6 +265,11 @@ impl Ftl {
         self.frontiers.iter().map(|f| f.n_buffered).sum()
     }
 
+    /// Program units of the host that are filled in part.
+    pub fn n_part_filled(&self) -> usize {
+        (0..self.n_host_frontiers()).filter(|&f| self.is_part_filled(f)).count()
+    }
+
     /// Places for units on all dies.
     pub fn n_physical(&self) -> u64 {
         u64::from(self.cfg.geo.n_blocks()) * u64::from(self.layout.units_per_block)
