@@ -23,6 +23,8 @@ pub(crate) enum Verb {
     Device(DeviceArgs),
     /// Find the journal of a file system (ext2 to ext4, XFS) in the image of a device
     Journal(crate::journal::JournalArgs),
+    /// Run a study: experiments beside their published figures
+    Study(crate::study::StudyArgs),
 }
 
 #[derive(Debug, clap::Args)]

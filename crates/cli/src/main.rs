@@ -14,6 +14,7 @@ mod nvme;
 mod output;
 mod replay;
 mod side_by_side;
+mod study;
 mod watch;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(&args),
         Verb::Device(args) => device::run(&args),
         Verb::Journal(args) => journal::run(&args),
+        Verb::Study(args) => study::run(&args),
     };
     let (code, error) = match result {
         Ok(()) => return ExitCode::SUCCESS,

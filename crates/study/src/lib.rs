@@ -31,6 +31,14 @@ pub enum StudyError {
         /// Why it was refused.
         source: CommandError,
     },
+    /// A call of an application failed.
+    #[error("{what}: {call}")]
+    Call {
+        /// What was being done.
+        what: String,
+        /// The call, and how it ended.
+        call: String,
+    },
     /// The host stopped, for example for want of space.
     #[error("{what}: {source}")]
     Host {

@@ -44,6 +44,9 @@ pub struct WorkloadRow {
     /// For an aged drive: read throughput by that of the same workload and policy on the
     /// fresh drive.
     pub of_fresh: Option<f64>,
+    /// For an aged drive: part of the files' units that collection moved before they were
+    /// read.
+    pub moved_part: Option<f64>,
     /// Pieces a file lies in, on average.
     pub pieces_per_file: f64,
     /// Units whose hinted die was passed over.

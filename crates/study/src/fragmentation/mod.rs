@@ -1,7 +1,29 @@
 //! The fragmentation study: what append and overwrite hints are worth (Jun et al., "We
 //! Ain't Afraid of No File Fragmentation", FAST'24), reproduced and taken further.
+//!
+//! Files are written through the modelled ext4, so that their pieces, their requests and the
+//! hints are those a file system gives; they are read by [`read::Reader`], with one host gap
+//! for each kind of program.
+
+mod device;
+mod experiment;
+mod fileserver;
+mod plan;
+mod published;
+mod raw;
+mod read;
+mod write;
+
+use flashwise_ssd::RelationPolicy;
 
 use crate::{Cell, Study, StudyError, run_cells};
+
+use device::Device;
+use experiment::Experiment;
+use fileserver::Server;
+use raw::{Between, Kind};
+
+pub use published::{PUBLISHED, Published};
 
 /// How the study is run.
 #[derive(Clone, Debug, Default)]
@@ -12,9 +34,77 @@ pub struct Options {
     pub seed: u64,
 }
 
+/// Preset of the drive that published figures are of.
+pub const PRESET: &str = "fast24";
+
 /// The cells of the study.
-pub fn cells(_options: &Options) -> Vec<Cell> {
-    vec![]
+pub fn cells(options: &Options) -> Vec<Cell> {
+    let paper = Device::new(PRESET, &[]);
+    let aged = Device::new(PRESET, &["geometry.blocks_per_plane=2048"]);
+    let policies = [RelationPolicy::None, RelationPolicy::Hints];
+    let mut cells = vec![];
+    for experiment in experiments(options) {
+        let (device, aged) = (paper.clone(), aged.clone());
+        let name = format!("{} on {}", experiment.workload, device.name());
+        cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
+    }
+    cells
+}
+
+/// The workloads of the paper's Figure 12.
+fn experiments(options: &Options) -> Vec<Experiment> {
+    let mut all: Vec<Experiment> = [
+        ("append-worst", Kind::Append, false),
+        ("append-random", Kind::Append, true),
+        ("overwrite-worst", Kind::Overwrite, false),
+        ("overwrite-random", Kind::Overwrite, true),
+    ]
+    .into_iter()
+    .map(|(workload, kind, is_random)| raw_file(workload, kind, is_random, options))
+    .collect();
+    all.push(file_server("fileserver", "fileserver-contiguous", 32 << 10, options));
+    all.push(file_server("fileserver-small", "fileserver-small-contiguous", 16 << 10, options));
+    all
+}
+
+fn raw_file(workload: &'static str, kind: Kind, is_random: bool, options: &Options) -> Experiment {
+    let first = options.seed;
+    let between = move |seed| match is_random {
+        true => Between::Random { seed: first + seed },
+        false => Between::Worst,
+    };
+    Experiment {
+        workload,
+        contiguous: "contiguous",
+        contiguous_plan: Box::new(|| raw::plan(Kind::Contiguous, Between::Worst)),
+        plan: Box::new(move |seed| raw::plan(kind, between(seed))),
+        n_seeds: if is_random { 10 } else { 1 },
+        n_files: 1,
+        n_reads: 10,
+        reader: raw::READER,
+        fs_bytes: 2 << 30,
+    }
+}
+
+fn file_server(
+    workload: &'static str,
+    contiguous: &'static str,
+    append: u64,
+    options: &Options,
+) -> Experiment {
+    let n_files = if options.quick { 1_000 } else { 10_000 };
+    let server = Server { n_files, append, seed: options.seed };
+    Experiment {
+        workload,
+        contiguous,
+        contiguous_plan: Box::new(move || server.copied()),
+        plan: Box::new(move |_| server.fragmented()),
+        n_seeds: 1,
+        n_files: n_files as usize,
+        n_reads: 1,
+        reader: fileserver::READER,
+        fs_bytes: 9 << 30,
+    }
 }
 
 /// Runs the study on `n_threads` threads; `done` is told the name of each cell that ended.

@@ -1,0 +1,105 @@
+//! `flashwise study`: fixed sets of experiments, with the published figures beside ours.
+//!
+//! The table is laid out from the same lines as the JSON.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use flashwise_report::{json_text, list_table};
+use flashwise_study::{Study, WorkloadRow, fragmentation};
+
+use crate::Failure;
+use crate::output::{self, Progress};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StudyArgs {
+    /// The study
+    #[arg(value_enum)]
+    study: Name,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Fewer and smaller runs
+    #[arg(long)]
+    quick: bool,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print how long it took on stderr
+    #[arg(long)]
+    timing: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Name {
+    /// Append and overwrite hints for dies (FAST'24)
+    Fragmentation,
+}
+
+pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
+    let Name::Fragmentation = args.study;
+    let started = Instant::now();
+    let progress = Progress::start("running the study");
+    let options = fragmentation::Options { quick: args.quick, seed: args.seed };
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let study = fragmentation::run(&options, n_threads, |_| ())
+        .map_err(|e| Failure::Work(anyhow::Error::new(e)))?;
+    drop(progress);
+    if args.timing {
+        let seconds = started.elapsed().as_secs_f64();
+        output::message(&format!("study: {seconds:.1} s on {n_threads} threads"));
+    }
+    if args.json {
+        return output::results(&json_text(&object(args, &study)?));
+    }
+    output::results(&table(&study))
+}
+
+fn object(args: &StudyArgs, study: &Study) -> Result<Value, Failure> {
+    let rows = serde_json::to_value(&study.lines).map_err(|e| Failure::Work(e.into()))?;
+    Ok(json!({
+        "study": "fragmentation",
+        "device": fragmentation::PRESET,
+        "seed": args.seed,
+        "rows": rows,
+    }))
+}
+
+const HEADER: [&str; 11] = [
+    "workload",
+    "policy",
+    "device",
+    "read MiB/s",
+    "published",
+    "of contiguous",
+    "README",
+    "Fig 12",
+    "of fresh",
+    "senses/256 KiB",
+    "WAF",
+];
+
+fn table(study: &Study) -> String {
+    let rows: Vec<_> = study.rows().map(cells).collect();
+    list_table(&HEADER, &rows)
+}
+
+fn cells(row: &WorkloadRow) -> Vec<String> {
+    let optional = |v: Option<f64>, digits: usize| {
+        v.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
+    };
+    vec![
+        row.workload.clone(),
+        row.policy.clone(),
+        row.device.clone(),
+        format!("{:.0}", row.read_mib_s),
+        optional(row.paper_read_mib_s, 0),
+        format!("{:.3}", row.normalized),
+        optional(row.paper_normalized, 3),
+        optional(row.paper_fig12, 3),
+        optional(row.of_fresh, 3),
+        format!("{:.2}", row.senses_per_256_kib),
+        format!("{:.2}", row.waf),
+    ]
+}

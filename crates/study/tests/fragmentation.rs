@@ -1,0 +1,52 @@
+//! The fragmentation study keeps what it promises, in its quick form.
+
+use flashwise_study::fragmentation::{Options, run};
+use flashwise_study::{Study, WorkloadRow};
+
+fn quick() -> Study {
+    run(&Options { quick: true, seed: 1 }, 2, |_| ()).expect("the study runs")
+}
+
+fn row<'a>(study: &'a Study, workload: &str, policy: &str) -> &'a WorkloadRow {
+    let mut rows = study.rows().filter(|r| r.workload == workload && r.policy == policy);
+    rows.next().unwrap_or_else(|| panic!("a row of {workload} with {policy}"))
+}
+
+#[test]
+fn figures_are_near_the_published_ones() {
+    let study = quick();
+    for r in study.rows().filter(|r| r.workload.ends_with("contiguous")) {
+        let ratio = r.read_mib_s / r.paper_read_mib_s.expect("published");
+        assert!((ratio - 1.0).abs() < 0.03, "{}: {ratio:.3} of the published", r.workload);
+    }
+    let mut n = 0;
+    for r in study.rows() {
+        let Some(paper) = r.paper_normalized else { continue };
+        let off = (r.normalized - paper) * 100.0;
+        // Why fileserver-small is further off stands in docs/studies/fragmentation.md.
+        let most = if r.workload.starts_with("fileserver") { 6.0 } else { 5.0 };
+        assert!(off.abs() <= most, "{} {}: {off:.1} points off", r.workload, r.policy);
+        n += 1;
+    }
+    assert_eq!(n, 12);
+}
+
+#[test]
+fn hinted_files_keep_their_speed_on_an_aged_drive() {
+    let study = quick();
+    for workload in ["append-worst", "append-random", "overwrite-worst", "overwrite-random"] {
+        let r = row(&study, &format!("{workload}-aged"), "hints");
+        let of_fresh = r.of_fresh.expect("an aged row");
+        assert!(of_fresh >= 0.95, "{workload}: {of_fresh:.3} of the fresh drive");
+        assert!(r.moved_part.expect("an aged row") > 0.2, "{workload}: collection moved little");
+        // Program units that lay whole still do: 8 senses of 32 KiB.
+        assert!(r.senses_per_256_kib < 8.2, "{workload}: {} senses", r.senses_per_256_kib);
+    }
+    assert!(row(&study, "fileserver-aged", "hints").of_fresh.expect("an aged row") >= 0.95);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_lines_on_any_number_of_threads() {
+    let again = run(&Options { quick: true, seed: 1 }, 1, |_| ()).expect("the study runs");
+    assert_eq!(quick().lines, again.lines);
+}
