@@ -2,7 +2,7 @@
 //! Ain't Afraid of No File Fragmentation", FAST'24), reproduced and taken further.
 //!
 //! Files are written through the modelled ext4, so that their pieces, their requests and the
-//! hints are those a file system gives; they are read by [`read::Reader`], with one host gap
+//! hints are those a file system gives; they are read with one host gap
 //! for each kind of program.
 
 mod device;
