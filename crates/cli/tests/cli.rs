@@ -219,7 +219,21 @@ fn a_drive_that_is_not_steady_is_reported_and_fails() {
 fn shown_presets_can_be_given_back() {
     let dir = tempfile::tempdir().expect("a directory");
     let list = text(&flashwise(&["device", "list"]).stdout);
-    for name in ["fast24", "fast24-2p", "tlc-slc", "mqsim", "bench-16g", "bench-1t", "tiny"] {
+    for name in [
+        "fast24",
+        "fast24-2p",
+        "nvme-a",
+        "nvme-b",
+        "nvme-c",
+        "nvme-d",
+        "sata-a",
+        "sata-b",
+        "tlc-slc",
+        "mqsim",
+        "bench-16g",
+        "bench-1t",
+        "tiny",
+    ] {
         assert!(list.contains(name), "{list}");
         let shown = flashwise(&["device", "show", name]);
         let path = file(&dir, &format!("{name}.toml"), &shown.stdout);

@@ -151,7 +151,21 @@ fn what_is_no_drive_is_refused_with_advice() {
 
 #[test]
 fn every_preset_is_explained_as_text_and_as_json() {
-    for name in ["fast24", "fast24-2p", "tlc-slc", "mqsim", "bench-16g", "bench-1t", "tiny"] {
+    for name in [
+        "fast24",
+        "fast24-2p",
+        "nvme-a",
+        "nvme-b",
+        "nvme-c",
+        "nvme-d",
+        "sata-a",
+        "sata-b",
+        "tlc-slc",
+        "mqsim",
+        "bench-16g",
+        "bench-1t",
+        "tiny",
+    ] {
         let text = printed(&["device", "show", name]);
         for part in [
             "over-provisioning",

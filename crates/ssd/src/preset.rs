@@ -8,9 +8,15 @@ use crate::config::{DeviceConfig, FaultConfig, KEYS, WearConfig};
 use crate::error::PresetError;
 
 /// The presets that are built in, by name, as TOML text.
-pub const PRESETS: [(&str, &str); 7] = [
+pub const PRESETS: [(&str, &str); 13] = [
     ("fast24", include_str!("../../../presets/fast24.toml")),
     ("fast24-2p", include_str!("../../../presets/fast24-2p.toml")),
+    ("nvme-a", include_str!("../../../presets/nvme-a.toml")),
+    ("nvme-b", include_str!("../../../presets/nvme-b.toml")),
+    ("nvme-c", include_str!("../../../presets/nvme-c.toml")),
+    ("nvme-d", include_str!("../../../presets/nvme-d.toml")),
+    ("sata-a", include_str!("../../../presets/sata-a.toml")),
+    ("sata-b", include_str!("../../../presets/sata-b.toml")),
     ("tlc-slc", include_str!("../../../presets/tlc-slc.toml")),
     ("mqsim", include_str!("../../../presets/mqsim.toml")),
     ("bench-16g", include_str!("../../../presets/bench-16g.toml")),

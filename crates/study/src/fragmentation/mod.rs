@@ -2,8 +2,8 @@
 //! Ain't Afraid of No File Fragmentation", FAST'24), reproduced and taken further.
 //!
 //! Files are written through the modelled ext4, so that their pieces, their requests and the
-//! hints are those a file system gives; they are read with one host gap
-//! for each kind of program.
+//! hints are those a file system gives; they are read with one host gap for each kind of
+//! program.
 
 mod device;
 mod experiment;
@@ -12,6 +12,7 @@ mod plan;
 mod published;
 mod raw;
 mod read;
+mod sweeps;
 mod write;
 
 use flashwise_ssd::RelationPolicy;
@@ -48,6 +49,7 @@ pub fn cells(options: &Options) -> Vec<Cell> {
         let name = format!("{} on {}", experiment.workload, device.name());
         cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
     }
+    cells.extend(sweeps::cells(options));
     cells
 }
 
