@@ -36,6 +36,14 @@ fn usual_capacities_like_every_preset_export_what_was_asked_for() {
     for (like, _) in PRESETS {
         for size in ["1G", "32GiB", "480G", "960G", "1.92T", "3.84T", "7.68T", "15.36T"] {
             let wish = wish(size, like);
+            let model = DeviceConfig::open(like, &[]).unwrap();
+            let unit_bytes = model.ftl.unit_kib * 1024.0;
+            let is_odd = !(model.geometry.page_kib / model.ftl.unit_kib % 2.0).eq(&0.0);
+            if is_odd && wish.capacity_bytes as f64 * 1.1 / unit_bytes > f64::from(u32::MAX) {
+                // No larger unit divides its page.
+                refused(&wish, &["geometry.page_kib", "multiple of the mapping unit"]);
+                continue;
+            }
             let preset = made(&wish);
             let cfg = preset.config();
             let short = wish.capacity_bytes as f64 - exported(&preset);
@@ -43,11 +51,13 @@ fn usual_capacities_like_every_preset_export_what_was_asked_for() {
                 (0.0..cfg.ftl.unit_kib * 1024.0).contains(&short),
                 "{size} like {like}: {short}"
             );
-            let model = DeviceConfig::open(like, &[]).unwrap().check().unwrap();
+            let model = model.check().unwrap();
             let op = cfg.check().unwrap().over_provisioning();
             let wanted = model.over_provisioning();
-            // Tiny rounds its own spare space up from 25 %.
-            assert!(op >= 0.8 * wanted && op < 1.25 * wanted, "{size} like {like}: {op}, {wanted}");
+            // Tiny rounds its own spare space up from 25 %. A small drive of many dies has so
+            // few blocks on each that one or two more show.
+            let most = (1.25 * wanted).max(wanted + 2.0 / f64::from(cfg.geometry.blocks_per_plane));
+            assert!(op >= 0.8 * wanted && op < most, "{size} like {like}: {op}, {wanted}");
             assert_eq!(cfg.ftl.over_provisioning, (op * 1e6).round() / 1e6);
         }
     }
