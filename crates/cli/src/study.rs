@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use flashwise_report::{json_text, list_table};
-use flashwise_study::{Study, WorkloadRow, fragmentation};
+use flashwise_study::{Line, Point, Study, WorkloadRow, fragmentation};
 
 use crate::Failure;
 use crate::output::{self, Progress};
@@ -82,7 +82,50 @@ const HEADER: [&str; 11] = [
 
 fn table(study: &Study) -> String {
     let rows: Vec<_> = study.rows().map(cells).collect();
-    list_table(&HEADER, &rows)
+    let mut text = list_table(&HEADER, &rows);
+    let mut sweeps: Vec<&str> = vec![];
+    for point in study.lines.iter().filter_map(point) {
+        if !sweeps.contains(&point.sweep) {
+            sweeps.push(point.sweep);
+        }
+    }
+    for sweep in sweeps {
+        let points: Vec<_> = study.points(sweep).collect();
+        text += &format!("\n{sweep}\n");
+        text += &match points.len() {
+            0..=POINTS_SHOWN => sweep_table(&points),
+            n => format!(" {n} points: --json prints them\n"),
+        };
+    }
+    text
+}
+
+/// Points of a sweep that the table lists; the JSON lists all.
+const POINTS_SHOWN: usize = 80;
+
+fn point(line: &Line) -> Option<&Point> {
+    match line {
+        Line::Point(point) => Some(point),
+        Line::Workload(_) => None,
+    }
+}
+
+fn sweep_table(points: &[&Point]) -> String {
+    let mut keys: Vec<&str> = vec![];
+    for (key, _) in points.iter().flat_map(|p| &p.values) {
+        if !keys.contains(key) {
+            keys.push(key);
+        }
+    }
+    let header: Vec<_> =
+        ["device", "series", "x"].into_iter().chain(keys.iter().copied()).collect();
+    let row = |p: &&Point| {
+        let mut row = vec![p.device.clone(), p.series.clone(), format!("{}", p.x)];
+        let shown = |key: &&str| p.get(key).map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
+        row.extend(keys.iter().map(shown));
+        row
+    };
+    list_table(&header, &points.iter().map(row).collect::<Vec<_>>())
 }
 
 fn cells(row: &WorkloadRow) -> Vec<String> {
