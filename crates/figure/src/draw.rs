@@ -37,6 +37,9 @@ pub(crate) fn svg(chart: &Chart) -> String {
         }
         put(&mut out, "</g>");
     }
+    if chart.kind == Kind::Bars {
+        published_on_bars(&mut out, chart, &layout);
+    }
     if layout.nothing_to_show(chart) {
         let (x, y) = (layout.x_at(0.5), layout.y_at(0.5));
         text(&mut out, (x, y), LABEL, "middle", "no data");
@@ -204,7 +207,7 @@ fn marker(out: &mut String, (x, y): (f64, f64), series: usize, class: &str) {
     put(out, &format!("{shape} class=\"{class}\" {wide}{see}/>"));
 }
 
-/// Bars of a series; what was published lies on them.
+/// Bars of a series.
 fn bars(out: &mut String, chart: &Chart, layout: &Layout, i: usize) {
     let series = &chart.series[i];
     let n = chart.series.len();
@@ -223,11 +226,22 @@ fn bars(out: &mut String, chart: &Chart, layout: &Layout, i: usize) {
             ),
         );
     }
-    for &(x, y) in &series.published {
-        let (Some(place), Some((_, end))) = (layout.x.place(x), layout.at(x, y)) else { continue };
-        let (left, wide) = layout.bar(place, i, n);
-        marker(out, (left + wide / 2.0, end), i, "hollow");
+}
+
+/// What was published, on top of all bars and in ink: it has to show within its own bar.
+fn published_on_bars(out: &mut String, chart: &Chart, layout: &Layout) {
+    let n = chart.series.len();
+    put(out, "<g class=\"any\">");
+    for (i, series) in chart.series.iter().enumerate() {
+        for &(x, y) in &series.published {
+            let (Some(place), Some((_, end))) = (layout.x.place(x), layout.at(x, y)) else {
+                continue;
+            };
+            let (left, wide) = layout.bar(place, i, n);
+            marker(out, (left + wide / 2.0, end), 0, "hollow");
+        }
     }
+    put(out, "</g>");
 }
 
 fn legend(out: &mut String, chart: &Chart, layout: &Layout) {

@@ -49,7 +49,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(chart: &Chart) -> Self {
         let points = || chart.series.iter().flat_map(|s| s.points.iter().chain(&s.published));
-        let x = Ruler::new(&chart.x, points().map(|p| p.0));
+        let x = Ruler::new(&chart.x, points().map(|p| p.0)).within(points().map(|p| p.0));
         let y = Ruler::new(&chart.y, points().map(|p| p.1));
         let title = wrap(&chart.title, TITLE, WIDTH - 2.0 * MARGIN);
         let widest = y.ticks.iter().map(|(_, label)| width(label, TICK)).fold(0.0, f64::max);
@@ -118,7 +118,7 @@ fn legend(chart: &Chart, left: f64, right: f64, top: f64) -> (Vec<Entry>, usize)
 /// Names are broken into lines; numbers that would touch the one before are left out.
 fn x_labels(chart: &Chart, x: &Ruler, wide: f64) -> Vec<Vec<String>> {
     if matches!(chart.x.scale, Scale::Names(_)) || chart.kind == Kind::Bars {
-        let room = wide * x.step() - 6.0;
+        let room = wide * x.step() - 14.0;
         return x.ticks.iter().map(|(_, label)| wrap(label, TICK, room)).collect();
     }
     let mut free_from = f64::NEG_INFINITY;

@@ -33,6 +33,19 @@ impl Ruler {
         }
     }
 
+    /// A linear ruler that ends with the largest value rather than at a tick.
+    pub(crate) fn within(mut self, values: impl Iterator<Item = f64>) -> Self {
+        let high = values.filter(|v| v.is_finite()).fold(0.0, f64::max).min(self.high);
+        if self.kind == Kind::Linear && high > 0.0 {
+            let (low, before) = (self.low, self.high - self.low);
+            let stretch = before / (high - low);
+            self.ticks.iter_mut().for_each(|(at, _)| *at *= stretch);
+            self.ticks.retain(|(at, _)| *at <= 1.0 + 1e-9);
+            self.high = high;
+        }
+        self
+    }
+
     /// Where a value lies, as a part of the range; none if the axis cannot show it.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         let at = match self.kind {
@@ -131,6 +144,15 @@ mod tests {
         assert_eq!(labels(&ruler(Scale::Linear, &[])).len(), 6);
         assert_eq!(labels(&ruler(Scale::Linear, &[-3.0, 9.0])).first(), Some(&"-4"));
         assert_eq!(ruler(Scale::Linear, &[5.0]).floor(), 0.0);
+    }
+
+    #[test]
+    fn a_ruler_can_end_with_its_values() {
+        let r = ruler(Scale::Linear, &[8.0]).within([8.0].into_iter());
+        assert_eq!((r.place(8.0), r.place(4.0)), (Some(1.0), Some(0.5)));
+        assert_eq!(r.ticks.last().map(|(at, label)| (*at, &**label)), Some((1.0, "8")));
+        let r = ruler(Scale::Linear, &[1020.0]).within([1020.0].into_iter());
+        assert_eq!(labels(&r), ["0", "200", "400", "600", "800", "1000"]);
     }
 
     #[test]
