@@ -2,8 +2,10 @@
 //!
 //! The table is laid out from the same lines as the JSON.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use flashwise_report::{json_text, list_table};
@@ -26,6 +28,9 @@ pub(crate) struct StudyArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Also write the figures (SVG) into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Print how long it took on stderr
     #[arg(long)]
     timing: bool,
@@ -39,6 +44,15 @@ enum Name {
 
 pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
     let Name::Fragmentation = args.study;
+    if let Some(dir) = &args.out {
+        // Before the work, not after it.
+        std::fs::create_dir_all(dir).map_err(|e| {
+            Failure::Input(anyhow!(
+                "--out {}: expected a directory that can be made: {e}",
+                dir.display()
+            ))
+        })?;
+    }
     let started = Instant::now();
     let progress = Progress::start("running the study");
     let options = fragmentation::Options { quick: args.quick, seed: args.seed };
@@ -50,10 +64,24 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
         let seconds = started.elapsed().as_secs_f64();
         output::message(&format!("study: {seconds:.1} s on {n_threads} threads"));
     }
+    if let Some(dir) = &args.out {
+        write_figures(dir, &study)?;
+    }
     if args.json {
         return output::results(&json_text(&object(args, &study)?));
     }
     output::results(&table(&study))
+}
+
+fn write_figures(dir: &Path, study: &Study) -> Result<(), Failure> {
+    let figures = fragmentation::figures(study);
+    for (name, svg) in &figures {
+        let path = dir.join(name);
+        std::fs::write(&path, svg)
+            .map_err(|e| Failure::Work(anyhow!("{}: cannot write: {e}", path.display())))?;
+    }
+    output::message(&format!("{} figures written to {}", figures.len(), dir.display()));
+    Ok(())
 }
 
 fn object(args: &StudyArgs, study: &Study) -> Result<Value, Failure> {

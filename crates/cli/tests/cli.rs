@@ -394,3 +394,12 @@ fn bad_jobs_are_refused_with_file_line_and_advice() {
         }
     }
 }
+
+#[test]
+fn a_study_is_named_and_its_directory_can_be_made() {
+    assert!(refused(2, &["study", "fragmentaton"]).contains("fragmentation"));
+    let dir = tempfile::tempdir().unwrap();
+    let taken = file(&dir, "taken", b"a file");
+    let message = refused(2, &["study", "fragmentation", "--quick", "--out", &taken]);
+    assert!(message.contains(&taken) && message.contains("directory"), "{message}");
+}

@@ -7,6 +7,7 @@
 
 mod device;
 mod experiment;
+mod figures;
 mod fileserver;
 mod plan;
 mod published;
@@ -24,6 +25,7 @@ use experiment::Experiment;
 use fileserver::Server;
 use raw::{Between, Kind};
 
+pub use figures::figures;
 pub use published::{PUBLISHED, Published};
 
 /// How the study is run.
