@@ -13,6 +13,7 @@ mod plan;
 mod published;
 mod raw;
 mod read;
+mod sqlite;
 mod sweeps;
 mod write;
 
@@ -66,6 +67,7 @@ fn experiments(options: &Options) -> Vec<Experiment> {
     .into_iter()
     .map(|(workload, kind, is_random)| raw_file(workload, kind, is_random, options))
     .collect();
+    all.push(database(options));
     all.push(file_server("fileserver", "fileserver-contiguous", 32 << 10, options));
     all.push(file_server("fileserver-small", "fileserver-small-contiguous", 16 << 10, options));
     all
@@ -86,6 +88,21 @@ fn raw_file(workload: &'static str, kind: Kind, is_random: bool, options: &Optio
         n_files: 1,
         n_reads: 10,
         reader: raw::READER,
+        fs_bytes: 2 << 30,
+    }
+}
+
+fn database(options: &Options) -> Experiment {
+    let n_rows = if options.quick { 2_000 } else { 10_000 };
+    Experiment {
+        workload: "sqlite",
+        contiguous: "sqlite-contiguous",
+        contiguous_plan: Box::new(move || sqlite::copied(n_rows)),
+        plan: Box::new(move |_| sqlite::inserted(n_rows)),
+        n_seeds: 1,
+        n_files: 1,
+        n_reads: 1,
+        reader: sqlite::READER,
         fs_bytes: 2 << 30,
     }
 }
