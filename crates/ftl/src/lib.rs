@@ -285,6 +285,15 @@ impl Ftl {
         self.dies.iter().map(|d| d.n_valid)
     }
 
+    /// Erases of each die, of all its blocks together.
+    pub fn die_erases(&self) -> Vec<u64> {
+        let mut sums = vec![0; self.dies.len()];
+        for (block, &n) in self.blocks.n_erases.iter().enumerate() {
+            sums[self.die_of_block(block as u32)] += u64::from(n);
+        }
+        sums
+    }
+
     /// Bytes of the mapping tables and block lists when fully used.
     pub fn table_bytes(&self) -> u64 {
         self.map.bytes() + self.blocks.bytes() + self.victims.bytes()

@@ -112,3 +112,30 @@ fn a_ram_disk_suffers_only_where_one_request_is_made_at_a_time() {
         study.lines.iter().filter(|l| matches!(l, Line::Point(p) if p.sweep == "dof-ram-parts"));
     assert!(all.count() > 0);
 }
+
+#[test]
+fn hints_cost_writers_nothing_and_wrong_ones_do_not_slow_the_reads_of_others() {
+    let study = sweep("write-cost");
+    for p in study.points("write-cost") {
+        assert!(get(p, "of_none") >= 0.98, "{p:?}");
+    }
+    let study = sweep("wrong-hints");
+    assert_eq!(study.points("wrong-hints").count(), 4);
+    for p in study.points("wrong-hints") {
+        assert!(get(p, "of_nothing") >= 0.95, "{p:?}");
+    }
+}
+
+#[test]
+fn rewriting_brings_the_speed_of_hints_at_the_price_of_programs() {
+    let study = sweep("defragmentation");
+    let of = |series: &str, key: &str| {
+        let p = study.points("defragmentation").find(|p| p.series == series);
+        get(p.unwrap_or_else(|| panic!("a point of {series}")), key)
+    };
+    assert!(of("none", "read_mib_s") < 0.25 * of("hints", "read_mib_s"));
+    assert!(of("none, rewritten", "read_mib_s") < 1.05 * of("hints", "read_mib_s"));
+    assert_eq!(of("none, rewritten", "rewritten_mib"), 8.0);
+    assert!(of("none, rewritten", "programmed_mib") > 8.0);
+    assert_eq!(of("hints", "programmed_mib"), 0.0);
+}

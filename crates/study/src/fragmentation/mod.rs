@@ -5,6 +5,7 @@
 //! hints are those a file system gives; they are read with one host gap for each kind of
 //! program.
 
+mod beyond;
 mod device;
 mod experiment;
 mod figures;
@@ -41,10 +42,14 @@ pub struct Options {
 /// Preset of the drive that published figures are of.
 pub const PRESET: &str = "fast24";
 
+/// What is changed in it for an aged drive: a quarter of the size ages in a quarter of the
+/// time.
+const AGED: &[&str] = &["geometry.blocks_per_plane=2048"];
+
 /// The cells of the study.
 pub fn cells(options: &Options) -> Vec<Cell> {
     let paper = Device::new(PRESET, &[]);
-    let aged = Device::new(PRESET, &["geometry.blocks_per_plane=2048"]);
+    let aged = Device::new(PRESET, AGED);
     let policies = [RelationPolicy::None, RelationPolicy::Hints];
     let mut cells = vec![];
     for experiment in experiments(options) {
@@ -53,6 +58,7 @@ pub fn cells(options: &Options) -> Vec<Cell> {
         cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
     }
     cells.extend(sweeps::cells(options));
+    cells.extend(beyond::cells(options.quick, options.seed));
     cells
 }
 
