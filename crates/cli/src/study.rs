@@ -9,7 +9,9 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use flashwise_report::{json_text, list_table};
-use flashwise_study::{Line, Point, Study, WorkloadRow, fragmentation};
+use flashwise_study::fragmentation::extents;
+use flashwise_study::fragmentation::layout::Layout;
+use flashwise_study::{Cell, Line, Point, Study, WorkloadRow, fragmentation, run_cells};
 
 use crate::Failure;
 use crate::output::{self, Progress};
@@ -28,6 +30,10 @@ pub(crate) struct StudyArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Also read a file that lies as `filefrag -v` said of a real one (see
+    /// examples/sqlite-fragmented.sh)
+    #[arg(long, value_name = "FILE")]
+    extents: Option<PathBuf>,
     /// Also write the figures (SVG) into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -53,12 +59,15 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
             ))
         })?;
     }
+    let extents = args.extents.as_deref().map(cells_of).transpose()?;
     let started = Instant::now();
     let progress = Progress::start("running the study");
     let options = fragmentation::Options { quick: args.quick, seed: args.seed };
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let study = fragmentation::run(&options, n_threads, |_| ())
-        .map_err(|e| Failure::Work(anyhow::Error::new(e)))?;
+    let failed = |e| Failure::Work(anyhow::Error::new(e));
+    let study = fragmentation::run(&options, n_threads, |_| ()).map_err(failed)?;
+    let lines = run_cells(&extents.unwrap_or_default(), n_threads, |_| ()).map_err(failed)?;
+    let real = Study { lines };
     drop(progress);
     if args.timing {
         let seconds = started.elapsed().as_secs_f64();
@@ -68,9 +77,23 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
         write_figures(dir, &study)?;
     }
     if args.json {
-        return output::results(&json_text(&object(args, &study)?));
+        return output::results(&json_text(&object(args, &study, &real)?));
     }
-    output::results(&table(&study))
+    let mut text = table(&study);
+    if let Some(path) = &args.extents {
+        text += &format!("\nthe file that lies as {} says\n{}", path.display(), table(&real));
+    }
+    output::results(&text)
+}
+
+/// The cells of the file whose extents are in `path`.
+fn cells_of(path: &Path) -> Result<Vec<Cell>, Failure> {
+    let refused = |e: String| Failure::Input(anyhow!("--extents {}: {e}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot read: {e}")))?;
+    // Only the name of the file can be something else than ASCII, and nobody needs it.
+    let layout =
+        Layout::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| refused(e.to_string()))?;
+    extents::cells(&layout).map_err(|e| refused(e.to_string()))
 }
 
 fn write_figures(dir: &Path, study: &Study) -> Result<(), Failure> {
@@ -84,8 +107,9 @@ fn write_figures(dir: &Path, study: &Study) -> Result<(), Failure> {
     Ok(())
 }
 
-fn object(args: &StudyArgs, study: &Study) -> Result<Value, Failure> {
-    let rows = serde_json::to_value(&study.lines).map_err(|e| Failure::Work(e.into()))?;
+fn object(args: &StudyArgs, study: &Study, real: &Study) -> Result<Value, Failure> {
+    let lines: Vec<_> = study.lines.iter().chain(&real.lines).collect();
+    let rows = serde_json::to_value(lines).map_err(|e| Failure::Work(e.into()))?;
     Ok(json!({
         "study": "fragmentation",
         "device": fragmentation::PRESET,

@@ -402,4 +402,6 @@ fn a_study_is_named_and_its_directory_can_be_made() {
     let taken = file(&dir, "taken", b"a file");
     let message = refused(2, &["study", "fragmentation", "--quick", "--out", &taken]);
     assert!(message.contains(&taken) && message.contains("directory"), "{message}");
+    let message = refused(2, &["study", "fragmentation", "--extents", &taken]);
+    assert!(message.contains(&taken) && message.contains("filefrag -v"), "{message}");
 }

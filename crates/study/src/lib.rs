@@ -39,6 +39,19 @@ pub enum StudyError {
         /// The call, and how it ended.
         call: String,
     },
+    /// A file has more data than the drive has room for.
+    #[error(
+        "a file of {file_mib} MiB, expected at most {most_mib} MiB, for which the drive \
+         ({preset}) has room: choose a smaller file"
+    )]
+    TooLarge {
+        /// Size of the file \[MiB\].
+        file_mib: u64,
+        /// Room \[MiB\].
+        most_mib: u64,
+        /// The drive.
+        preset: &'static str,
+    },
     /// The host stopped, for example for want of space.
     #[error("{what}: {source}")]
     Host {

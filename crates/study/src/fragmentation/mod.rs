@@ -8,8 +8,11 @@
 mod beyond;
 mod device;
 mod experiment;
+pub mod extents;
 mod figures;
 mod fileserver;
+pub mod layout;
+pub mod oracle;
 mod plan;
 mod published;
 mod raw;

@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use super::plan::Plan;
 use crate::StudyError;
 
-const MIB: f64 = (1 << 20) as f64;
+pub(crate) const MIB: f64 = (1 << 20) as f64;
 
 /// A run of blocks of a file, where they lie on the device \[512-byte sectors\].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
