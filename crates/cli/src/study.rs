@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use flashwise_report::{json_text, list_table};
 use flashwise_study::fragmentation::extents;
 use flashwise_study::fragmentation::layout::Layout;
-use flashwise_study::{Cell, Line, Point, Study, WorkloadRow, fragmentation, run_cells};
+use flashwise_study::{Cell, Study, Table, fragmentation, run_cells};
 
 use crate::Failure;
 use crate::output::{self, Progress};
@@ -34,7 +34,7 @@ pub(crate) struct StudyArgs {
     /// examples/sqlite-fragmented.sh)
     #[arg(long, value_name = "FILE")]
     extents: Option<PathBuf>,
-    /// Also write the figures (SVG) into this directory
+    /// Also write a page with all tables and figures (Markdown and SVG) into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print how long it took on stderr
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
         output::message(&format!("study: {seconds:.1} s on {n_threads} threads"));
     }
     if let Some(dir) = &args.out {
-        write_figures(dir, &study)?;
+        write_page(dir, &fragmentation::files(&study, &real, &options))?;
     }
     if args.json {
         return output::results(&json_text(&object(args, &study, &real)?));
@@ -96,14 +96,15 @@ fn cells_of(path: &Path) -> Result<Vec<Cell>, Failure> {
     extents::cells(&layout).map_err(|e| refused(e.to_string()))
 }
 
-fn write_figures(dir: &Path, study: &Study) -> Result<(), Failure> {
-    let figures = fragmentation::figures(study);
-    for (name, svg) in &figures {
+fn write_page(dir: &Path, files: &[(String, String)]) -> Result<(), Failure> {
+    for (name, text) in files {
         let path = dir.join(name);
-        std::fs::write(&path, svg)
+        let directory = path.parent().unwrap_or(dir);
+        std::fs::create_dir_all(directory)
+            .and_then(|()| std::fs::write(&path, text))
             .map_err(|e| Failure::Work(anyhow!("{}: cannot write: {e}", path.display())))?;
     }
-    output::message(&format!("{} figures written to {}", figures.len(), dir.display()));
+    output::message(&format!("{} files written to {}", files.len(), dir.display()));
     Ok(())
 }
 
@@ -118,83 +119,20 @@ fn object(args: &StudyArgs, study: &Study, real: &Study) -> Result<Value, Failur
     }))
 }
 
-const HEADER: [&str; 11] = [
-    "workload",
-    "policy",
-    "device",
-    "read MiB/s",
-    "published",
-    "of contiguous",
-    "README",
-    "Fig 12",
-    "of fresh",
-    "senses/256 KiB",
-    "WAF",
-];
-
 fn table(study: &Study) -> String {
-    let rows: Vec<_> = study.rows().map(cells).collect();
-    let mut text = list_table(&HEADER, &rows);
-    let mut sweeps: Vec<&str> = vec![];
-    for point in study.lines.iter().filter_map(point) {
-        if !sweeps.contains(&point.sweep) {
-            sweeps.push(point.sweep);
-        }
-    }
-    for sweep in sweeps {
+    let mut text = listed(&Table::of_rows(study.rows()));
+    for sweep in study.sweeps() {
         let points: Vec<_> = study.points(sweep).collect();
         text += &format!("\n{sweep}\n");
         text += &match points.len() {
-            0..=POINTS_SHOWN => sweep_table(&points),
+            0..=fragmentation::POINTS_LISTED => listed(&Table::of_points(&points)),
             n => format!(" {n} points: --json prints them\n"),
         };
     }
     text
 }
 
-/// Points of a sweep that the table lists; the JSON lists all.
-const POINTS_SHOWN: usize = 80;
-
-fn point(line: &Line) -> Option<&Point> {
-    match line {
-        Line::Point(point) => Some(point),
-        Line::Workload(_) => None,
-    }
-}
-
-fn sweep_table(points: &[&Point]) -> String {
-    let mut keys: Vec<&str> = vec![];
-    for (key, _) in points.iter().flat_map(|p| &p.values) {
-        if !keys.contains(key) {
-            keys.push(key);
-        }
-    }
-    let header: Vec<_> =
-        ["device", "series", "x"].into_iter().chain(keys.iter().copied()).collect();
-    let row = |p: &&Point| {
-        let mut row = vec![p.device.clone(), p.series.clone(), format!("{}", p.x)];
-        let shown = |key: &&str| p.get(key).map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
-        row.extend(keys.iter().map(shown));
-        row
-    };
-    list_table(&header, &points.iter().map(row).collect::<Vec<_>>())
-}
-
-fn cells(row: &WorkloadRow) -> Vec<String> {
-    let optional = |v: Option<f64>, digits: usize| {
-        v.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
-    };
-    vec![
-        row.workload.clone(),
-        row.policy.clone(),
-        row.device.clone(),
-        format!("{:.0}", row.read_mib_s),
-        optional(row.paper_read_mib_s, 0),
-        format!("{:.3}", row.normalized),
-        optional(row.paper_normalized, 3),
-        optional(row.paper_fig12, 3),
-        optional(row.of_fresh, 3),
-        format!("{:.2}", row.senses_per_256_kib),
-        format!("{:.2}", row.waf),
-    ]
+fn listed(table: &Table) -> String {
+    let header: Vec<_> = table.header.iter().map(String::as_str).collect();
+    list_table(&header, &table.rows)
 }

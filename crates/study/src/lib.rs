@@ -7,11 +7,13 @@
 
 mod cell;
 mod line;
+mod table;
 
 pub mod fragmentation;
 
 pub use cell::{Cell, run_cells};
 pub use line::{Line, Point, WorkloadRow};
+pub use table::Table;
 
 use flashwise_hostfs::HostError;
 use flashwise_ssd::{CommandError, PresetError};
@@ -76,6 +78,19 @@ impl Study {
             Line::Workload(row) => Some(&**row),
             Line::Point(_) => None,
         })
+    }
+
+    /// Names of the sweeps.
+    pub fn sweeps(&self) -> Vec<&'static str> {
+        let mut sweeps = vec![];
+        for line in &self.lines {
+            if let Line::Point(p) = line
+                && !sweeps.contains(&p.sweep)
+            {
+                sweeps.push(p.sweep);
+            }
+        }
+        sweeps
     }
 
     /// Points of one sweep.

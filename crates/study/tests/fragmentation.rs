@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use flashwise_study::fragmentation::{Options, run};
+use flashwise_study::fragmentation::{Options, POINTS_LISTED, files, run};
 use flashwise_study::{Study, WorkloadRow};
 
 /// One run for all tests.
@@ -49,6 +49,37 @@ fn hinted_files_keep_their_speed_on_an_aged_drive() {
         assert!(r.senses_per_256_kib < 8.2, "{workload}: {} senses", r.senses_per_256_kib);
     }
     assert!(row(study, "fileserver-aged", "hints").of_fresh.expect("an aged row") >= 0.95);
+}
+
+#[test]
+fn the_page_has_every_row_sweep_and_figure() {
+    let study = quick();
+    let mut files = files(study, &Study::default(), &Options { quick: true, seed: 1 });
+    let (name, page) = files.pop().expect("the page");
+    assert_eq!(name, "fragmentation.md");
+    assert!(page.contains("--quick`"), "the page does not say how it was run");
+    for r in study.rows() {
+        let row = format!("\n| {} | {} | {:.0} |", r.workload, r.policy, r.read_mib_s);
+        assert!(page.contains(&row), "no row {row}");
+    }
+    let after = |mark, end| page.split(mark).skip(1).filter_map(move |s: &str| s.split(end).next());
+    let places: Vec<_> = after("<!-- table: ", " ").collect();
+    for sweep in study.sweeps() {
+        let is_long = study.points(sweep).count() > POINTS_LISTED;
+        let is_there = places.contains(&sweep) || page.contains(&format!("<code>{sweep}</code>"));
+        assert!(is_there || is_long, "no sweep {sweep}");
+    }
+    for place in &places {
+        let is_known = ["fresh", "aged", "run", "rest"].contains(place)
+            || place.starts_with("extents")
+            || study.sweeps().contains(place);
+        assert!(is_known, "nothing is called {place}");
+    }
+    let mut links: Vec<_> = after("](fragmentation/", ")").collect();
+    let mut names: Vec<_> = files.iter().map(|(n, _)| n.replace("fragmentation/", "")).collect();
+    links.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(links, names, "figures of the page, and those that are made");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use flashwise_figure::{Axis, Chart, Kind, Scale, Series};
 
+use crate::table::distinct;
 use crate::{Point, Study};
 
 /// Suffix of workloads on an aged drive.
-const AGED: &str = "-aged";
+pub(super) const AGED: &str = "-aged";
 
 /// How a sweep is drawn.
 struct Spec {
@@ -59,11 +60,15 @@ const SPECS: [Spec; 4] = [
 
 /// Figures of `study`: name of the file, and its text. A sweep has one for all drives, but
 /// the stride, whose curves would hide one another, has one for each.
-pub fn figures(study: &Study) -> Vec<(String, String)> {
-    let mut all = vec![
-        ("workloads.svg".to_owned(), workloads(study, false).svg()),
-        ("workloads-aged.svg".to_owned(), workloads(study, true).svg()),
-    ];
+pub(super) fn figures(study: &Study) -> Vec<(String, String)> {
+    let mut all = vec![];
+    for is_aged in [false, true] {
+        let rows = study.rows().filter(|r| r.workload.ends_with(AGED) == is_aged);
+        for device in distinct(rows.map(|r| r.device.as_str())) {
+            let chart = workloads(study, device, is_aged);
+            all.push((of_workloads(device, is_aged), chart.svg()));
+        }
+    }
     for spec in &SPECS {
         let points: Vec<_> = study.points(spec.sweep).collect();
         if spec.sweep == "stride" {
@@ -82,14 +87,10 @@ pub fn figures(study: &Study) -> Vec<(String, String)> {
     all
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found = vec![];
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
-    found
+/// Name of the figure of the workloads on a device.
+pub(super) fn of_workloads(device: &str, is_aged: bool) -> String {
+    let preset = device.split(',').next().unwrap_or(device);
+    format!("workloads-{preset}{}.svg", if is_aged { AGED } else { "" })
 }
 
 fn chart(spec: &Spec, points: &Vec<&Point>, of: &str) -> Chart {
@@ -117,9 +118,10 @@ fn chart(spec: &Spec, points: &Vec<&Point>, of: &str) -> Chart {
     }
 }
 
-/// Read throughput of every workload on fresh or aged drives, by that of contiguous files.
-fn workloads(study: &Study, is_aged: bool) -> Chart {
-    let rows = study.rows().filter(|r| !r.workload.ends_with("contiguous"));
+/// Read throughput of every workload on one fresh or aged drive, by that of contiguous files.
+fn workloads(study: &Study, device: &str, is_aged: bool) -> Chart {
+    let rows = study.rows().filter(|r| r.device == device);
+    let rows = rows.filter(|r| !r.workload.ends_with("contiguous"));
     let rows: Vec<_> = rows.filter(|r| r.workload.ends_with(AGED) == is_aged).collect();
     let names = distinct(rows.iter().map(|r| r.workload.as_str()));
     let place = |name: &str| names.iter().position(|n| *n == name).unwrap_or(0) as f64;
@@ -132,12 +134,12 @@ fn workloads(study: &Study, is_aged: bool) -> Chart {
             published: of.filter_map(|r| published(&r)).collect(),
         }
     });
+    let title = match is_aged {
+        true => format!("The same on an aged drive, {device}"),
+        false => format!("Reading fragmented and overwritten files, {device}"),
+    };
     named(
-        if is_aged {
-            "The same on an aged drive"
-        } else {
-            "Reading fragmented and overwritten files"
-        },
+        &title,
         "workload",
         names.iter().map(|n| n.trim_end_matches(AGED).to_owned()).collect(),
         series.collect(),

@@ -13,6 +13,7 @@ mod figures;
 mod fileserver;
 pub mod layout;
 pub mod oracle;
+mod page;
 mod plan;
 mod published;
 mod raw;
@@ -30,7 +31,7 @@ use experiment::Experiment;
 use fileserver::Server;
 use raw::{Between, Kind};
 
-pub use figures::figures;
+pub use page::{POINTS_LISTED, files};
 pub use published::{PUBLISHED, Published};
 
 /// How the study is run.
