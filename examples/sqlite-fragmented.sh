@@ -20,6 +20,14 @@ for tool in losetup mkfs.ext4 filefrag python3; do
 done
 python3 -c 'import sqlite3' 2>/dev/null || needs 'the sqlite3 module of python3'
 grep -qw ext4 /proc/filesystems || needs 'ext4 in the kernel'
+case $rows in
+'' | *[!0-9]*)
+    printf 'ROWS: found «%s», expected a number\n' "$rows" >&2
+    exit 2
+    ;;
+esac
+# Before the work, not after it.
+: >"$out"
 
 dir=$(mktemp -d)
 loop=''
@@ -34,10 +42,10 @@ truncate -s 6G "$dir/image"
 mkfs.ext4 -q -m 0 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$dir/image"
 loop=$(losetup --find --show "$dir/image") || needs 'a loop device'
 mkdir "$dir/mnt"
-mount -o nodelalloc "$loop" "$dir/mnt"
+mount -o nodelalloc "$loop" "$dir/mnt" || needs 'the right to mount'
 # As the paper: nothing is reserved, and files of any size get their blocks side by side.
 knobs=/sys/fs/ext4/$(basename "$loop")
-echo 0 >"$knobs/reserved_clusters"
+echo 0 >"$knobs/reserved_clusters" || needs "write access to $knobs"
 echo 4200000000 >"$knobs/mb_stream_req"
 
 # The id is not the rowid: with "integer primary key" the rows would lie backwards in

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
     let Name::Fragmentation = args.study;
     if let Some(dir) = &args.out {
         // Before the work, not after it.
-        std::fs::create_dir_all(dir).map_err(|e| {
+        std::fs::create_dir_all(dir.join(fragmentation::NAME)).map_err(|e| {
             Failure::Input(anyhow!(
                 "--out {}: expected a directory that can be made: {e}",
                 dir.display()
@@ -99,9 +99,7 @@ fn cells_of(path: &Path) -> Result<Vec<Cell>, Failure> {
 fn write_page(dir: &Path, files: &[(String, String)]) -> Result<(), Failure> {
     for (name, text) in files {
         let path = dir.join(name);
-        let directory = path.parent().unwrap_or(dir);
-        std::fs::create_dir_all(directory)
-            .and_then(|()| std::fs::write(&path, text))
+        std::fs::write(&path, text)
             .map_err(|e| Failure::Work(anyhow!("{}: cannot write: {e}", path.display())))?;
     }
     output::message(&format!("{} files written to {}", files.len(), dir.display()));
@@ -112,7 +110,7 @@ fn object(args: &StudyArgs, study: &Study, real: &Study) -> Result<Value, Failur
     let lines: Vec<_> = study.lines.iter().chain(&real.lines).collect();
     let rows = serde_json::to_value(lines).map_err(|e| Failure::Work(e.into()))?;
     Ok(json!({
-        "study": "fragmentation",
+        "study": fragmentation::NAME,
         "device": fragmentation::PRESET,
         "seed": args.seed,
         "rows": rows,

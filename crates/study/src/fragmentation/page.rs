@@ -14,8 +14,8 @@ use crate::table::{Table, distinct};
 const PAGE: &str = include_str!("../../../../docs/studies/fragmentation.md");
 const BEGIN: &str = "<!-- table: ";
 const END: &str = "<!-- end -->";
-/// Directory of the figures, beside the page.
-const FIGURES: &str = "fragmentation";
+/// Name of the page, and of the directory of its figures beside it.
+pub const NAME: &str = "fragmentation";
 /// Points of a sweep that are listed; longer ones are in the JSON and the figures.
 pub const POINTS_LISTED: usize = 100;
 
@@ -23,9 +23,9 @@ pub const POINTS_LISTED: usize = 100;
 pub fn files(study: &Study, real: &Study, options: &Options) -> Vec<(String, String)> {
     let mut files: Vec<_> = figures::figures(study)
         .into_iter()
-        .map(|(name, svg)| (format!("{FIGURES}/{name}"), svg))
+        .map(|(name, svg)| (format!("{NAME}/{name}"), svg))
         .collect();
-    files.push((format!("{FIGURES}.md"), page(PAGE, study, real, options)));
+    files.push((format!("{NAME}.md"), page(PAGE, study, real, options)));
     files
 }
 
@@ -65,7 +65,7 @@ fn workloads(study: &Study, is_aged: bool) -> String {
         let table = Table::of_rows(rows.iter().copied().filter(|r| r.device == *device));
         let figure = figures::of_workloads(device, is_aged);
         let table = table.without("device").markdown();
-        format!("On `{device}`:\n\n![Read throughput by workload]({FIGURES}/{figure})\n\n{table}")
+        format!("On `{device}`:\n\n![Read throughput by workload]({NAME}/{figure})\n\n{table}")
     };
     devices.iter().map(one).collect::<Vec<_>>().join("\n")
 }
