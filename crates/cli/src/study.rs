@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use flashwise_report::{json_text, list_table};
-use flashwise_study::fragmentation::extents;
 use flashwise_study::fragmentation::layout::Layout;
+use flashwise_study::fragmentation::{Real, extents};
 use flashwise_study::{Cell, Study, Table, fragmentation, run_cells};
 
 use crate::Failure;
@@ -67,7 +67,8 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
     let failed = |e| Failure::Work(anyhow::Error::new(e));
     let study = fragmentation::run(&options, n_threads, |_| ()).map_err(failed)?;
     let lines = run_cells(&extents.unwrap_or_default(), n_threads, |_| ()).map_err(failed)?;
-    let real = Study { lines };
+    let name = args.extents.as_deref().and_then(Path::file_name).unwrap_or_default();
+    let real = Real { name: name.to_string_lossy().into_owned(), lines: Study { lines } };
     drop(progress);
     if args.timing {
         let seconds = started.elapsed().as_secs_f64();
@@ -77,11 +78,11 @@ pub(crate) fn run(args: &StudyArgs) -> Result<(), Failure> {
         write_page(dir, &fragmentation::files(&study, &real, &options))?;
     }
     if args.json {
-        return output::results(&json_text(&object(args, &study, &real)?));
+        return output::results(&json_text(&object(args, &study, &real.lines)?));
     }
     let mut text = table(&study);
     if let Some(path) = &args.extents {
-        text += &format!("\nthe file that lies as {} says\n{}", path.display(), table(&real));
+        text += &format!("\nthe file that lies as {} says\n{}", path.display(), table(&real.lines));
     }
     output::results(&text)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use flashwise_study::fragmentation::{Options, POINTS_LISTED, files, run};
+use flashwise_study::fragmentation::{Options, POINTS_LISTED, Real, files, run};
 use flashwise_study::{Study, WorkloadRow};
 
 /// One run for all tests.
@@ -54,7 +54,7 @@ fn hinted_files_keep_their_speed_on_an_aged_drive() {
 #[test]
 fn the_page_has_every_row_sweep_and_figure() {
     let study = quick();
-    let mut files = files(study, &Study::default(), &Options { quick: true, seed: 1 });
+    let mut files = files(study, &Real::default(), &Options { quick: true, seed: 1 });
     let (name, page) = files.pop().expect("the page");
     assert_eq!(name, "fragmentation.md");
     assert!(page.contains("--quick`"), "the page does not say how it was run");

@@ -31,7 +31,7 @@ use experiment::Experiment;
 use fileserver::Server;
 use raw::{Between, Kind};
 
-pub use page::{NAME, POINTS_LISTED, files};
+pub use page::{NAME, POINTS_LISTED, Real, files};
 pub use published::{PUBLISHED, Published};
 
 /// How the study is run.

@@ -19,8 +19,17 @@ pub const NAME: &str = "fragmentation";
 /// Points of a sweep that are listed; longer ones are in the JSON and the figures.
 pub const POINTS_LISTED: usize = 100;
 
-/// The files of the page: name and text. `real` has the lines of a real file, if there is one.
-pub fn files(study: &Study, real: &Study, options: &Options) -> Vec<(String, String)> {
+/// What came of a real file.
+#[derive(Clone, Debug, Default)]
+pub struct Real {
+    /// Name of the file that has its extents.
+    pub name: String,
+    /// Its lines; none without one.
+    pub lines: Study,
+}
+
+/// The files of the page: name and text.
+pub fn files(study: &Study, real: &Real, options: &Options) -> Vec<(String, String)> {
     let mut files: Vec<_> = figures::figures(study)
         .into_iter()
         .map(|(name, svg)| (format!("{NAME}/{name}"), svg))
@@ -29,7 +38,7 @@ pub fn files(study: &Study, real: &Study, options: &Options) -> Vec<(String, Str
     files
 }
 
-fn page(template: &str, study: &Study, real: &Study, options: &Options) -> String {
+fn page(template: &str, study: &Study, real: &Real, options: &Options) -> String {
     let mut text = String::new();
     let mut left = template;
     while let Some((before, after)) = left.split_once(BEGIN) {
@@ -40,9 +49,9 @@ fn page(template: &str, study: &Study, real: &Study, options: &Options) -> Strin
             "aged" => workloads(study, true),
             "run" => run(options),
             "rest" => rest(template, study),
-            "extents" => Table::of_rows(real.rows()).markdown(),
+            "extents" => extents(real),
             sweep => {
-                let points = study.points(sweep).chain(real.points(sweep));
+                let points = study.points(sweep).chain(real.lines.points(sweep));
                 Table::of_points(&points.collect::<Vec<_>>()).markdown()
             }
         };
@@ -68,6 +77,11 @@ fn workloads(study: &Study, is_aged: bool) -> String {
         format!("On `{device}`:\n\n![Read throughput by workload]({NAME}/{figure})\n\n{table}")
     };
     devices.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+fn extents(real: &Real) -> String {
+    let table = Table::of_rows(real.lines.rows()).markdown();
+    if table.is_empty() { table } else { format!("`{}`:\n\n{table}", real.name) }
 }
 
 /// A table for each sweep that the page names nowhere else, folded.
@@ -101,10 +115,15 @@ fn run(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Point;
+    use crate::{Point, WorkloadRow};
 
     fn options() -> Options {
         Options { quick: false, seed: 1 }
+    }
+
+    fn row() -> Study {
+        let row = WorkloadRow { workload: "extents".to_owned(), ..WorkloadRow::default() };
+        Study { lines: vec![row.into()] }
     }
 
     #[test]
@@ -115,20 +134,23 @@ mod tests {
         let template = "A\n<!-- table: dof -->\nold\n<!-- end -->\nB\n<!-- table: extents -->\n\
             kept\n<!-- end -->\n<!-- table: rest --><!-- end -->\nC\n";
         let template = template.replace("rest --><", "rest -->\n<");
-        let text = page(&template, &study, &Study::default(), &options());
+        let text = page(&template, &study, &Real::default(), &options());
         assert!(text.starts_with("A\n<!-- table: dof -->\n\n| device |"), "{text}");
         assert!(text.contains("| d | s | 1 | 2.500 |\n\n<!-- end -->\nB\n"), "{text}");
         assert!(text.contains("extents -->\nkept\n<!-- end -->"), "{text}");
         assert!(text.contains("<code>overlap</code>") && !text.contains("<code>dof</code>"));
-        assert_eq!(page(&text, &study, &Study::default(), &options()), text);
+        let real = Real { name: "db.extents".to_owned(), lines: row() };
+        let with_real = page(&text, &study, &real, &options());
+        assert!(with_real.contains("-->\n\n`db.extents`:\n\n| workload |"), "{with_real}");
+        assert_eq!(page(&text, &study, &Real::default(), &options()), text);
     }
 
     #[test]
     fn a_run_that_is_not_that_of_the_text_says_so() {
         let template = "<!-- table: run -->\n<!-- end -->\n";
         let study = Study::default();
-        assert_eq!(page(template, &study, &study, &options()), template);
-        let text = page(template, &study, &study, &Options { quick: true, seed: 7 });
+        assert_eq!(page(template, &study, &Real::default(), &options()), template);
+        let text = page(template, &study, &Real::default(), &Options { quick: true, seed: 7 });
         assert!(text.contains("`--seed 7 --quick`"), "{text}");
     }
 }
