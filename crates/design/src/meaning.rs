@@ -64,6 +64,7 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ("ftl.idle_us", "us", "Silence after which the drive is idle [us]."),
     ("ftl.yield_percent", "percent", "How far below the mean the slack of a die may lie before writes pass it over [percent]."),
     ("ftl.grain_kib", "KiB", "What goes to one die before the next one is due; 0: a program unit [KiB]."),
+    ("ftl.chain_kib", "KiB", "Write buffer for pieces that chain keeps for their slot; at most half of it [KiB]."),
     ("wear.leveling", "", "How erases are spread over blocks: none, dynamic or static."),
     ("wear.gap_max", "erases", "Lag of the least worn block of a die at which its data moves (static)."),
     ("wear.scrub_reads", "", "Senses in a block since its erase after which its data moves; 0: never."),

@@ -14,6 +14,7 @@ impl Ftl {
         self.check_map()?;
         self.check_blocks(nand)?;
         self.check_dies()?;
+        self.check_lanes()?;
         self.check_bytes(nand)
     }
 

@@ -42,6 +42,10 @@ pub struct FtlConfig {
     /// Units that go to one die before round robin and appends step on; 0: a program
     /// unit. Divides a program unit, of which several then fill side by side.
     pub grain_units: u32,
+    /// Program units that `chain` may begin before those due are full, on all dies.
+    pub chain_pus: u32,
+    /// Planes of a die sense different pages at the same time.
+    pub independent_planes: bool,
     /// Buffered data survives power failure.
     pub power_protected: bool,
     /// A unit rewritten before its program unit was full takes no new place.

@@ -292,6 +292,14 @@ impl Ftl {
             if !self.frontiers[f].is_open() {
                 self.open(f, die, ready_ns, flash);
             }
+            if self.is_loose(f) {
+                let lpn = self.map.lpn_at(Ppn(first.0 + bits.trailing_zeros()));
+                bits &= bits - 1;
+                self.dies[die].n_valid -= 1;
+                self.n_valid -= 1;
+                self.append(f, die, lpn, Payload::Host(None), false, ready_ns, flash);
+                continue;
+            }
             let fr = &mut self.frontiers[f];
             if fr.is_between_units(self.layout.units_per_pu) {
                 fr.first_seq = self.seq + 1;

@@ -28,6 +28,7 @@
 //! is a handful of table accesses plus its share of collection.
 
 mod blocks;
+mod chain;
 mod check;
 mod codec;
 mod config;
@@ -51,6 +52,7 @@ use std::collections::BTreeMap;
 use flashwise_nand::{BlockId, DieId, Done, DoneKind, FastDiv, Flash, Layout, PageInfo, Ppn};
 
 use blocks::{Blocks, DieBlocks};
+use chain::Lanes;
 pub use codec::{CodecError, Reader, Writer};
 pub use config::{ConfigError, FtlConfig};
 pub use counters::FtlCounters;
@@ -97,6 +99,7 @@ pub struct Ftl {
     dies: Vec<DieBlocks>,
     victims: Victims,
     frontiers: Vec<Frontier>,
+    lanes: Lanes,
     /// Round-robin die of each handle.
     cursors: Vec<u16>,
     /// Valid units all dies may hold.
@@ -130,6 +133,7 @@ impl Ftl {
             oob.then(|| Media::new(n_blocks, layout.units_per_block, cfg.geo.unit_bytes, contents));
         let mut ftl = Self::with_media(cfg, layout, n_physical, media);
         ftl.retire_factory_bad()?;
+        ftl.set_lanes();
         Ok(ftl)
     }
 
@@ -146,6 +150,7 @@ impl Ftl {
             blocks: Blocks::new(n_blocks),
             dies: (0..n_dies).map(|d| DieBlocks::blank(d, per_die, limit)).collect(),
             victims: Victims::new(&cfg, layout.units_per_block),
+            lanes: Lanes::default(),
             frontiers: vec![Frontier::CLOSED; n_frontiers as usize],
             cursors: vec![0; usize::from(cfg.n_handles)],
             total_limit: u64::from(limit) * u64::from(n_dies),
@@ -172,6 +177,7 @@ impl Ftl {
     /// Changes what is done with relation hints; data stays where it is.
     pub fn set_relation(&mut self, relation: RelationPolicy) {
         self.cfg.relation = relation;
+        self.set_lanes();
     }
 
     /// How units fill a block.

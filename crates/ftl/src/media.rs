@@ -96,6 +96,8 @@ pub struct Media {
     /// Trim records by place.
     records: BTreeMap<u32, Box<[u64]>>,
     staged: Vec<VecDeque<Staged>>,
+    /// Units of program units that fill in any order, by (block, offset).
+    loose: BTreeMap<(u32, u32), Staged>,
     /// The table of bad blocks as it was when power failed.
     pub(crate) bad_blocks: BTreeMap<u32, BadReason>,
     /// The first access that failed; nothing after it can be trusted.
@@ -118,6 +120,7 @@ impl Media {
             contents,
             records: BTreeMap::new(),
             staged: vec![VecDeque::new(); n_blocks as usize],
+            loose: BTreeMap::new(),
             bad_blocks: BTreeMap::new(),
             failure: None,
         }
@@ -143,20 +146,47 @@ impl Media {
     }
 
     /// Puts a unit in line for the program of its program unit.
-    pub(crate) fn stage(&mut self, block: u32, offset: u32, lpn: u32, seq: u64, mut body: Body) {
+    /// A loose one is put in line later, by [`Media::settle`].
+    pub(crate) fn stage(
+        &mut self,
+        block: u32,
+        offset: u32,
+        lpn: u32,
+        seq: u64,
+        mut body: Body,
+        loose: bool,
+    ) {
         // Where contents are kept, a write without data is one of zeros.
         if body == Body::None && lpn != PAD && !matches!(self.contents, Contents::None) {
             body = Body::Data(vec![0; self.unit_bytes as usize].into());
         }
-        self.staged[block as usize].push_back(Staged { offset, lpn, seq, body });
+        let unit = Staged { offset, lpn, seq, body };
+        if loose {
+            self.loose.insert((block, offset), unit);
+        } else {
+            self.staged[block as usize].push_back(unit);
+        }
     }
 
-    pub(crate) fn stage_pad(&mut self, block: u32, offset: u32) {
-        self.stage(block, offset, PAD, 0, Body::None);
+    pub(crate) fn stage_pad(&mut self, block: u32, offset: u32, loose: bool) {
+        self.stage(block, offset, PAD, 0, Body::None, loose);
+    }
+
+    /// Puts the loose units of the program unit at `start` in line.
+    pub(crate) fn settle(&mut self, block: u32, start: u32, n: u32) {
+        for offset in start..start + n {
+            if let Some(unit) = self.loose.remove(&(block, offset)) {
+                self.staged[block as usize].push_back(unit);
+            }
+        }
     }
 
     /// Replaces the contents of a staged unit.
     pub(crate) fn restage(&mut self, block: u32, offset: u32, data: &[u8]) {
+        if let Some(unit) = self.loose.get_mut(&(block, offset)) {
+            unit.body = Body::Data(data.into());
+            return;
+        }
         let at = self.staged_at(block, offset).expect("the unit is staged");
         self.staged[block as usize][at].body = Body::Data(data.into());
     }
@@ -225,11 +255,12 @@ impl Media {
     /// Forgets what was only staged.
     pub(crate) fn lose_staged(&mut self) {
         self.staged.iter_mut().for_each(VecDeque::clear);
+        self.loose.clear();
     }
 
     /// Nothing waits for a program.
     pub(crate) fn is_settled(&self) -> bool {
-        self.staged.iter().all(VecDeque::is_empty)
+        self.loose.is_empty() && self.staged.iter().all(VecDeque::is_empty)
     }
 
     /// Out-of-band data and body of a programmed place, if they pass the checksum
@@ -261,6 +292,9 @@ impl Media {
     }
 
     fn staged_unit(&self, block: u32, offset: u32) -> &Staged {
+        if let Some(unit) = self.loose.get(&(block, offset)) {
+            return unit;
+        }
         let at = self.staged_at(block, offset).expect("a place is programmed or staged");
         &self.staged[block as usize][at]
     }

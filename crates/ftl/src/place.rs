@@ -19,11 +19,15 @@ pub enum RelationPolicy {
     None,
     /// As the FAST'24 paper, for every unit of a command.
     Hints,
+    /// `hints` by plane slots: a piece of a file goes to the plane after that of the
+    /// piece before it, and after the last plane to the next die.
+    Chain,
 }
 
 impl RelationPolicy {
     /// Every policy with its name on the command line.
-    pub const ALL: [(&'static str, Self); 2] = [("none", Self::None), ("hints", Self::Hints)];
+    pub const ALL: [(&'static str, Self); 3] =
+        [("none", Self::None), ("hints", Self::Hints), ("chain", Self::Chain)];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -35,6 +39,8 @@ impl RelationPolicy {
 #[derive(Clone, Copy, Debug)]
 pub struct WriteContext {
     pub(crate) handle: u16,
+    /// Units of it that are still to come.
+    pub(crate) n_left: u32,
     pub(crate) rule: Rule,
 }
 
@@ -45,17 +51,36 @@ pub(crate) enum Rule {
     From(u16),
     /// Stay on the die of the old contents.
     Stay,
+    /// Continue in this plane slot.
+    Slot(Slot),
+    /// Stay in the plane slot of the old contents.
+    StaySlot,
+}
+
+/// A plane of a die, and the page of its open block that is being filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) die: u16,
+    pub(crate) plane: u32,
+    pub(crate) page: Option<u32>,
 }
 
 impl Ftl {
-    /// Placement for a command with this hint. `prev` is the hint's previous file
-    /// block as a logical page of the same namespace, if it lies in it.
-    pub fn begin_write(&self, hint: &WriteHint, prev: Option<Lpn>) -> WriteContext {
+    /// Placement for a command of `n_units` with this hint. `prev` is the hint's previous
+    /// file block as a logical page of the same namespace, if it lies in it.
+    pub fn begin_write(&self, hint: &WriteHint, prev: Option<Lpn>, n_units: u32) -> WriteContext {
         let Handle(handle) = hint.handle;
         debug_assert!(handle < self.cfg.n_handles, "the device checks handles");
         let rule = match (self.cfg.relation, hint.relation) {
             (RelationPolicy::None, _) | (_, Relation::None) => Rule::RoundRobin,
             (RelationPolicy::Hints, Relation::Overwrite) => Rule::Stay,
+            (RelationPolicy::Chain, Relation::Overwrite) => Rule::StaySlot,
+            (RelationPolicy::Chain, Relation::Append { .. }) => {
+                match prev.and_then(|lpn| self.lookup(lpn)) {
+                    Some(ppn) => Rule::Slot(self.slot_after(handle, ppn, n_units)),
+                    None => Rule::RoundRobin,
+                }
+            }
             (RelationPolicy::Hints, Relation::Append { .. }) => {
                 match prev.and_then(|lpn| self.lookup(lpn)) {
                     Some(ppn) => Rule::From(self.die_after(self.place(ppn).die.0)),
@@ -63,7 +88,7 @@ impl Ftl {
                 }
             }
         };
-        WriteContext { handle, rule }
+        WriteContext { handle, n_left: n_units, rule }
     }
 
     /// Die for the next unit of the command; `old_die` holds the old contents.
@@ -72,7 +97,8 @@ impl Ftl {
         let wanted = match ctx.rule {
             Rule::RoundRobin => return self.round_robin(ctx.handle),
             Rule::From(die) => usize::from(die),
-            Rule::Stay => match old_die {
+            Rule::Slot(slot) => usize::from(slot.die),
+            Rule::Stay | Rule::StaySlot => match old_die {
                 Some(die) => die,
                 None => return self.round_robin(ctx.handle),
             },
@@ -89,6 +115,7 @@ impl Ftl {
     pub(crate) fn after_program_unit(&mut self, ctx: &mut WriteContext, die: usize) {
         match &mut ctx.rule {
             Rule::From(at) if usize::from(*at) == die => *at = self.die_after(die as u16),
+            Rule::Slot(slot) if usize::from(slot.die) == die => {}
             _ => self.pass_cursor(usize::from(ctx.handle), die),
         }
     }
@@ -102,7 +129,7 @@ impl Ftl {
         }
     }
 
-    fn die_after(&self, die: u16) -> u16 {
+    pub(crate) fn die_after(&self, die: u16) -> u16 {
         if usize::from(die) + 1 == self.dies.len() { 0 } else { die + 1 }
     }
 

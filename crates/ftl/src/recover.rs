@@ -53,6 +53,7 @@ impl Ftl {
         ftl.restore_bad(&bad);
         ftl.rebuild_blocks(nand);
         ftl.reset_due();
+        ftl.reload_lanes();
         Ok(ftl)
     }
 

@@ -116,6 +116,7 @@ impl Ftl {
         ftl.load_lists(r)?;
         ftl.seq = r.words(b"SEQN", 1)?[0];
         ftl.load_bad(r)?;
+        ftl.reload_lanes();
         ftl.scrub.n_reads = r.words(b"READ", ftl.scrub.n_reads.len())?;
         if let Some(media) = &mut ftl.media {
             load_media(media, programmed, r)?;

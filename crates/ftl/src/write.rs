@@ -86,7 +86,13 @@ impl Ftl {
             self.invalidate(ppn, block, old_die);
         }
         let buffered = !F::INSTANT;
-        let filled = self.append(f, die, lpn.0, Payload::Host(data), buffered, ready_ns, flash);
+        let payload = Payload::Host(data);
+        let filled = if self.is_loose(f) {
+            let old_ppn = old.map(|o| o.0);
+            self.append_by_slot(ctx, f, die, lpn, old_ppn, payload, buffered, ready_ns, flash)
+        } else {
+            self.append(f, die, lpn.0, payload, buffered, ready_ns, flash)
+        };
         if filled {
             self.after_program_unit(ctx, die);
             self.pace_gc(die, ready_ns, flash);
@@ -206,6 +212,10 @@ impl Ftl {
         if !self.frontiers[f].is_open() {
             self.open(f, die, ready_ns, flash);
         }
+        if self.is_loose(f) {
+            let page = self.due_page(f);
+            return self.append_to_page(f, die, page, lpn, payload, buffered, ready_ns, flash);
+        }
         self.seq += 1;
         let fr = &mut self.frontiers[f];
         let block = fr.block;
@@ -217,7 +227,7 @@ impl Ftl {
         fr.n_buffered += u32::from(buffered);
         let full = fr.next == fr.pu_end;
         if self.media.is_some() {
-            self.stage(ppn, lpn, payload);
+            self.stage(ppn, lpn, payload, false);
         }
         self.map.set(lpn, ppn);
         self.blocks.add_valid(block, 1);
@@ -254,17 +264,22 @@ impl Ftl {
         fr.is_open() && !fr.is_between_units(self.layout.units_per_pu)
     }
 
+    pub(crate) fn pad_place(&mut self, block: u32, offset: u32, loose: bool) {
+        self.map.set_pad(Ppn(block * self.layout.units_per_block + offset));
+        if let Some(media) = &mut self.media {
+            media.stage_pad(block, offset, loose);
+        }
+        self.counters.bytes_padding += u64::from(self.cfg.geo.unit_bytes);
+    }
+
     fn pad_once<F: Flash>(&mut self, f: usize, ready_ns: u64, flash: &mut F) {
         let fr = self.frontiers[f];
-        for offset in fr.next..fr.pu_end {
-            let ppn = Ppn(fr.block * self.layout.units_per_block + offset);
-            self.map.set_pad(ppn);
-            if let Some(media) = &mut self.media {
-                media.stage_pad(fr.block, offset);
-            }
-            self.counters.bytes_padding += u64::from(self.cfg.geo.unit_bytes);
+        if self.is_loose(f) {
+            self.pad_due(f);
+        } else {
+            (fr.next..fr.pu_end).for_each(|offset| self.pad_place(fr.block, offset, false));
+            self.frontiers[f].next = fr.pu_end;
         }
-        self.frontiers[f].next = fr.pu_end;
         let die = self.die_of_block(fr.block);
         self.finish_program_unit(f, die, ready_ns, flash);
         if !self.is_gc_frontier(f) {
@@ -286,20 +301,29 @@ impl Ftl {
     ) {
         let fr = self.frontiers[f];
         let start = fr.pu_end - self.layout.units_per_pu;
+        let is_loose = self.is_loose(f);
+        if is_loose {
+            self.pass_due(f, fr.pu_end);
+            if let Some(media) = &mut self.media {
+                media.settle(fr.block, start, self.layout.units_per_pu);
+            }
+        }
         if self.cfg.faults.program_fail_ppm > 0 && self.program_fails(die, fr.block, start) {
             return self.fail_program(f, die, start, ready_ns, flash);
         }
         if !self.cfg.power_protected {
             self.dies[die].pending_first_seq.push_back(fr.first_seq);
         }
-        self.frontiers[f].n_buffered = 0;
+        // Units of program units begun after this one stay in the buffer.
+        let n_stay = if is_loose { fr.n_buffered.min(fr.next - fr.pu_end) } else { 0 };
+        self.frontiers[f].n_buffered = n_stay;
         if fr.pu_end == self.layout.units_per_block {
             self.frontiers[f] = Frontier::CLOSED;
             self.close(fr.block, die, ready_ns);
         } else {
             self.frontiers[f].pu_end += self.layout.units_per_pu;
         }
-        self.send_program(die, fr.block, start, fr.n_buffered, ready_ns, flash);
+        self.send_program(die, fr.block, start, fr.n_buffered - n_stay, ready_ns, flash);
     }
 
     /// Gives frontier `f` a blank block.
@@ -317,6 +341,9 @@ impl Ftl {
         self.blocks.frontier[block as usize] = f as u32;
         let pu_end = self.layout.units_per_pu;
         self.frontiers[f] = Frontier { block, pu_end, ..Frontier::CLOSED };
+        if self.is_loose(f) {
+            self.reset_lane(f);
+        }
     }
 
     pub(crate) fn close(&mut self, block: u32, die: usize, now_ns: u64) {
@@ -348,13 +375,13 @@ impl Ftl {
     }
 
     #[cold]
-    fn stage(&mut self, ppn: Ppn, lpn: u32, payload: Payload<'_>) {
+    pub(crate) fn stage(&mut self, ppn: Ppn, lpn: u32, payload: Payload<'_>, loose: bool) {
         let (block, offset) = self.block_div.div_rem(ppn.0);
         let n_logical = self.cfg.n_logical;
         match payload {
             Payload::Host(data) => {
                 let media = self.media.as_mut().expect("only called with media");
-                media.stage(block, offset, lpn, self.seq, Body::of_host(data));
+                media.stage(block, offset, lpn, self.seq, Body::of_host(data), loose);
             }
             Payload::Move(from) => {
                 let (from_block, from_offset) = self.block_div.div_rem(from.0);
@@ -363,12 +390,12 @@ impl Ftl {
                 let (seq, body) = media.body(from_block, from_offset, on_media);
                 // A record speaks of the moment it was written, wherever it moves.
                 let seq = if lpn < n_logical { self.seq } else { seq };
-                media.stage(block, offset, lpn, seq, body);
+                media.stage(block, offset, lpn, seq, body, loose);
             }
             Payload::Meta => {
                 let record = self.trim_record(lpn - n_logical);
                 let media = self.media.as_mut().expect("only called with media");
-                media.stage(block, offset, lpn, self.seq, Body::Record(record));
+                media.stage(block, offset, lpn, self.seq, Body::Record(record), loose);
             }
         }
     }

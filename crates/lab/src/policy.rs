@@ -110,6 +110,7 @@ mod tests {
         let relation = |text: &str| Policy::parse(text).map(|p| p.relation);
         assert_eq!(relation("none"), Ok(RelationPolicy::None));
         assert_eq!(relation("hints"), Ok(RelationPolicy::Hints));
+        assert_eq!(relation("chain"), Ok(RelationPolicy::Chain));
         assert_eq!(relation("relation=hints,stream=none"), Ok(RelationPolicy::Hints));
         assert_eq!(relation(" stream = none , relation = none "), Ok(RelationPolicy::None));
     }
@@ -119,7 +120,7 @@ mod tests {
         let message = |text: &str| Policy::parse(text).unwrap_err().to_string();
         let hint = message("hnts");
         assert!(hint.contains("«hnts»; did you mean «hints»?"), "{hint}");
-        assert!(message("relation=fast").contains("relation=none, relation=hints, stream=none"));
+        assert!(message("relation=fast").contains("relation=none, relation=hints, relation=chain, stream=none"));
         assert!(message("class=tlc").contains("class=tlc"));
         assert!(message("relation=hints,relation=none").contains("«relation» is set twice"));
         assert!(Policy::parse("").is_err());

@@ -58,6 +58,12 @@ pub struct PageOp {
 pub struct PageRead {
     /// Die.
     pub die: DieId,
+    /// Block.
+    pub block: BlockId,
+    /// First page of the row, counted over all planes.
+    pub row: u32,
+    /// Planes it is in, one bit each.
+    pub planes: u32,
     /// Cell mode of the block.
     pub mode: CellMode,
     /// Plane and page type.
@@ -178,6 +184,33 @@ struct Die {
     last_program_end_ns: u64,
 }
 
+/// A host read that others may join.
+#[derive(Clone, Copy, Debug)]
+struct LastRead {
+    block: BlockId,
+    row: u32,
+    /// Planes it reads.
+    planes: u32,
+    is_short: bool,
+    start_ns: u64,
+    sensed_ns: u64,
+    /// The slot is free again, if nothing else came since \[ns\].
+    free_ns: u64,
+}
+
+impl LastRead {
+    /// None, which nothing joins.
+    const NONE: Self = Self {
+        block: BlockId(u32::MAX),
+        row: u32::MAX,
+        planes: u32::MAX,
+        is_short: false,
+        start_ns: 0,
+        sensed_ns: 0,
+        free_ns: 0,
+    };
+}
+
 /// The flash of one device.
 #[derive(Clone, Debug)]
 pub struct Nand {
@@ -185,6 +218,8 @@ pub struct Nand {
     timing: Timing,
     /// Independently readable parts of a die: its planes, or the die as one.
     n_slots: u32,
+    /// A die senses a row in all planes at once.
+    senses_rows: bool,
     channels: Vec<Calendar>,
     /// Array of a slot is free from \[ns\].
     free_ns: Vec<u64>,
@@ -192,6 +227,8 @@ pub struct Nand {
     busy_ns: Vec<u64>,
     /// Page register of a slot is free from \[ns\].
     register_ns: Vec<u64>,
+    /// Last host read of a slot.
+    last_reads: Vec<LastRead>,
     /// Start of the oldest queued operation of a die \[ns\]; `u64::MAX`: none.
     head_start_ns: Vec<u64>,
     dies: Vec<Die>,
@@ -218,10 +255,12 @@ impl Nand {
             geo,
             timing,
             n_slots,
+            senses_rows: n_slots < geo.n_planes,
             channels: vec![Calendar::default(); geo.n_channels as usize],
             free_ns: vec![0; n_dies * n_slots as usize],
             busy_ns: vec![0; n_dies * n_slots as usize],
             register_ns: vec![0; n_dies * n_slots as usize],
+            last_reads: vec![LastRead::NONE; n_dies * n_slots as usize],
             head_start_ns: vec![u64::MAX; n_dies],
             dies: vec![Die::default(); n_dies],
             events: MinTree::new(n_dies),
@@ -240,6 +279,9 @@ impl Nand {
     pub fn read(&mut self, r: &PageRead, at_ns: u64, mut chunk: impl FnMut(u64, u32)) {
         self.advance(r.die, at_ns);
         let slot = self.slot(r.die, r.page.plane);
+        if self.senses_rows && self.join(slot, r, at_ns, &mut chunk) {
+            return;
+        }
         let suspended_ns = self.suspend(r.die, slot, at_ns);
         let start = match suspended_ns {
             Some((start, _)) => start,
@@ -254,6 +296,36 @@ impl Nand {
         if self.head_start_ns[usize::from(r.die.0)] != u64::MAX {
             self.update_head(r.die);
         }
+    }
+
+    /// A read of a row that the die is about to sense anyway, in another plane, shares the
+    /// sense. False: it needs one of its own.
+    fn join(
+        &mut self,
+        slot: usize,
+        r: &PageRead,
+        at_ns: u64,
+        chunk: &mut impl FnMut(u64, u32),
+    ) -> bool {
+        let last = self.last_reads[slot];
+        let joins = last.start_ns >= at_ns
+            && (last.block, last.row) == (r.block, r.row)
+            && last.planes & r.planes == 0
+            && last.free_ns == self.free_ns[slot]
+            && last.is_short >= (r.bytes <= 4096)
+            && r.retries == 0;
+        if joins {
+            let sent = self.transfer(last.sensed_ns, r, chunk);
+            let free = if self.timing.cache_read { last.free_ns } else { sent };
+            self.occupy(slot, last.free_ns, free);
+            self.register_ns[slot] = sent;
+            self.last_reads[slot].planes |= r.planes;
+            self.last_reads[slot].free_ns = free;
+            if self.head_start_ns[usize::from(r.die.0)] != u64::MAX {
+                self.update_head(r.die);
+            }
+        }
+        joins
     }
 
     /// Starts the queued work of `die` that could begin before `now_ns`.
@@ -479,6 +551,27 @@ impl Nand {
             // The data register must be empty before the sensed page moves into it.
             sensed = sensed.max(self.register_ns[slot]);
         }
+        let sent = self.transfer(sensed, r, chunk);
+        let free = if self.timing.cache_read { sensed } else { sent };
+        self.occupy(slot, start, free);
+        self.register_ns[slot] = sent;
+        if self.senses_rows {
+            self.last_reads[slot] = LastRead {
+                block: r.block,
+                row: r.row,
+                planes: r.planes,
+                is_short: r.bytes <= 4096,
+                start_ns: start,
+                sensed_ns: sensed,
+                free_ns: free,
+            };
+        }
+        free
+    }
+
+    /// Moves what was sensed over the channel; the end \[ns\].
+    #[inline]
+    fn transfer(&mut self, sensed: u64, r: &PageRead, chunk: &mut impl FnMut(u64, u32)) -> u64 {
         let channel = self.geo.channel_of(r.die) as usize;
         let (mut sent, mut left) = (sensed, r.bytes);
         while left > 0 {
@@ -487,10 +580,7 @@ impl Nand {
             chunk(sent, n);
             left -= n;
         }
-        let free = if self.timing.cache_read { sensed } else { sent };
-        self.occupy(slot, start, free);
-        self.register_ns[slot] = sent;
-        free
+        sent
     }
 
     /// If the die is amid work that a read may interrupt: when the read can start,
@@ -596,8 +686,9 @@ impl Nand {
 
     fn start_copy(&mut self, die: DieId, op: &Op, start: u64) {
         let slot = self.slot(die, op.page.plane);
-        let Op { mode, page, bytes, retries, .. } = *op;
-        let r = PageRead { die, mode, page, bytes, retries };
+        let Op { block, mode, page, bytes, retries, .. } = *op;
+        // No host read waits for the same row.
+        let r = PageRead { die, block, row: u32::MAX, planes: 0, mode, page, bytes, retries };
         self.sense(slot, start, &r, &mut |_, _| ());
         self.counters.copy_reads += 1;
     }

@@ -43,7 +43,16 @@ fn nand(n_channels: u32, n_planes: u32, change: impl FnOnce(&mut Timing)) -> Nan
 
 fn page(die: u16, plane: u8) -> PageRead {
     let page = PageInfo { plane, ptype: 0 };
-    PageRead { die: DieId(die), mode: CellMode::Tlc, page, bytes: 16 * KIB, retries: 0 }
+    PageRead {
+        die: DieId(die),
+        block: BlockId(0),
+        row: 0,
+        planes: 1 << plane,
+        mode: CellMode::Tlc,
+        page,
+        bytes: 16 * KIB,
+        retries: 0,
+    }
 }
 
 fn read_us(n: &mut Nand, r: &PageRead, at_us: u64) -> u64 {
@@ -97,7 +106,26 @@ fn planes_overlap_only_where_the_part_can() {
         (read_us(&mut n, &page(0, 0), 0), read_us(&mut n, &page(0, 1), 0))
     };
     assert_eq!(both(true), (90, 90 + 25), "sensed together, one channel");
-    assert_eq!(both(false), (90, 180));
+    assert_eq!(both(false), (90, 90 + 25), "a row is sensed as one");
+}
+
+#[test]
+fn a_read_of_the_same_row_joins_a_sense_that_has_not_begun() {
+    let ends = |change: fn(&mut PageRead), at_us: u64| {
+        let mut n = nand(1, 2, |_| ());
+        // The die is busy until 90 us, so the second read begins there.
+        read_us(&mut n, &PageRead { row: 8, ..page(0, 0) }, 0);
+        let second = read_us(&mut n, &page(0, 0), 10);
+        let mut third = page(0, 1);
+        change(&mut third);
+        (second, read_us(&mut n, &third, at_us), n.counters().page_reads)
+    };
+    assert_eq!(ends(|_| (), 90), (180, 180 + 25, 2));
+    assert_eq!(ends(|_| (), 91), (180, 180 + 90, 3), "it is being sensed");
+    assert_eq!(ends(|r| r.row = 2, 20), (180, 180 + 90, 3), "another row");
+    assert_eq!(ends(|r| r.block = BlockId(1), 20), (180, 180 + 90, 3), "another block");
+    assert_eq!(ends(|r| r.planes = 1, 20), (180, 180 + 90, 3), "the same page again");
+    assert_eq!(ends(|r| r.retries = 1, 20), (180, 180 + 65 + 90, 3), "one that needs retries");
 }
 
 #[test]

@@ -177,6 +177,10 @@ pub struct FtlKeys {
     /// What goes to one die before the next one is due; 0: a program unit \[KiB\].
     #[serde(default)]
     pub grain_kib: f64,
+    /// Write buffer for pieces that `chain` keeps for their slot; at most half of it
+    /// \[KiB\].
+    #[serde(default)]
+    pub chain_kib: f64,
 }
 
 /// `[wear]`.
@@ -261,7 +265,7 @@ pub struct PreconditionConfig {
 }
 
 /// Every key that can be set, in the order of a preset file.
-pub const KEYS: [&str; 64] = [
+pub const KEYS: [&str; 65] = [
     "name",
     "about",
     "geometry.channels",
@@ -308,6 +312,7 @@ pub const KEYS: [&str; 64] = [
     "ftl.idle_us",
     "ftl.yield_percent",
     "ftl.grain_kib",
+    "ftl.chain_kib",
     "wear.leveling",
     "wear.gap_max",
     "wear.scrub_reads",
@@ -436,6 +441,8 @@ impl DeviceConfig {
             gc_high_blocks: k.gc_high_blocks,
             yield_percent: k.yield_percent,
             grain_units: self.grain_units()?,
+            chain_pus: 0,
+            independent_planes: self.flash.independent_plane_reads,
             power_protected: self.buffer.power_protected,
             coalesce: self.buffer.coalesce,
             oob: false,
@@ -446,6 +453,7 @@ impl DeviceConfig {
         };
         // With one exported unit this checks everything but the space.
         self.check_space(&cfg)?;
+        cfg.chain_pus = self.chain_pus(&cfg)?;
         cfg.n_logical = self.n_logical(&cfg)?;
         self.check_space(&cfg)?;
         Ok(cfg)
@@ -462,6 +470,18 @@ impl DeviceConfig {
             return Err(PresetError::value("ftl.grain_kib", grain, expected));
         }
         Ok(bytes / unit)
+    }
+
+    /// A program that fails is written again as a whole, so nothing runs ahead where
+    /// programs can fail.
+    fn chain_pus(&self, cfg: &FtlConfig) -> Result<u32, PresetError> {
+        if self.ftl.chain_kib == 0.0 {
+            return Ok(0);
+        }
+        let chain = kib("ftl.chain_kib", self.ftl.chain_kib)?;
+        let bytes = chain.min(kib("buffer.kib", self.buffer.kib)? / 2);
+        let may_fail = cfg.faults.program_fail_ppm > 0;
+        Ok(if may_fail { 0 } else { bytes / (cfg.layout().units_per_pu * cfg.geo.unit_bytes) })
     }
 
     fn scrub(&self) -> Result<Scrub, PresetError> {

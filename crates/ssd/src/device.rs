@@ -393,7 +393,7 @@ impl Ssd {
             return;
         }
         let unit_bytes = self.ftl.config().geo.unit_bytes;
-        let mut ctx = self.ftl.begin_write(&WriteHint::NONE, None);
+        let mut ctx = self.ftl.begin_write(&WriteHint::NONE, None, 1);
         let flash = &mut Instant(&mut self.nand);
         self.ftl.write_unit(&mut ctx, lpn, unit_bytes, None, 0, flash);
         self.release_at_once();
@@ -604,7 +604,10 @@ impl Ssd {
         let key = (place.block.0, page_key);
         let page = self.page_read(place);
         match reads.iter_mut().rev().find(|s| s.key == key) {
-            Some(same) => same.page.bytes += page.bytes,
+            Some(same) => {
+                same.page.bytes += page.bytes;
+                same.page.planes |= page.planes;
+            }
             None => reads.push(Sense { key, page }),
         }
     }
@@ -614,6 +617,9 @@ impl Ssd {
     fn page_read(&self, place: &Place) -> PageRead {
         PageRead {
             die: place.die,
+            block: place.block,
+            row: place.page_idx - u32::from(place.page.plane),
+            planes: 1 << place.page.plane,
             mode: self.ftl.layout().mode,
             page: place.page,
             bytes: self.ftl.config().geo.unit_bytes,
@@ -640,8 +646,9 @@ impl Ssd {
             Relation::Append { prev } if prev.0 < self.capacity_sectors() => Some(self.lpn(prev)),
             _ => None,
         };
-        let mut ctx = self.ftl.begin_write(hint, prev);
         let per_unit = self.sectors_per_unit();
+        let n_units = (lba.0 + u64::from(sectors)).div_ceil(per_unit) - lba.0 / per_unit;
+        let mut ctx = self.ftl.begin_write(hint, prev, n_units as u32);
         if u64::from(sectors) == per_unit && lba.0.is_multiple_of(per_unit) && data.is_none() {
             // By far the most common write: one whole unit.
             at_ns = self.write_unit(&mut ctx, self.lpn(lba), bytes, None, at_ns);

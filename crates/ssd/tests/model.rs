@@ -65,20 +65,25 @@ struct Shape {
     leveling: &'static str,
     /// Reads after which a block is scrubbed; 0: never.
     scrub_reads: u32,
+    grain_kib: u32,
+    chain_kib: u32,
+    independent_planes: bool,
     /// Chances of failure, as parts of what is plenty; 0: none.
     faults: u32,
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let victims = prop::sample::select(vec!["greedy", "cost-benefit", "fifo"]);
-    let relation = prop::sample::select(vec![RelationPolicy::None, RelationPolicy::Hints]);
+    let relation = prop::sample::select(RelationPolicy::ALL.map(|(_, p)| p).to_vec());
     let size = (1..3u32, 1..3u32, 1..3u32, 1..4u16, prop::sample::select(vec![4u32, 8]));
     let op = prop::sample::select(vec![0.02, 0.3]);
     let leveling = prop::sample::select(vec!["none", "dynamic", "static"]);
     let scrub_reads = prop::sample::select(vec![0u32, 0, 5, 100]);
     let faults = prop::sample::select(vec![0u32, 0, 0, 1, 10]);
     let ageing = (leveling, scrub_reads, faults);
-    (size, any::<bool>(), any::<bool>(), victims, relation, op, ageing).prop_map(
+    let grain = prop::sample::select(vec![0u32, 0, 8]);
+    let chain = (grain, prop::sample::select(vec![0u32, 8, 16, 32]), any::<bool>());
+    (size, any::<bool>(), any::<bool>(), victims, relation, op, (ageing, chain)).prop_map(
         |(
             (channels, dies, planes, handles, unit_kib),
             power_protected,
@@ -86,7 +91,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             victim,
             relation,
             op,
-            (leveling, scrub_reads, faults),
+            ((leveling, scrub_reads, faults), (grain_kib, chain_kib, independent_planes)),
         )| {
             Shape {
                 channels,
@@ -101,6 +106,9 @@ fn shapes() -> impl Strategy<Value = Shape> {
                 over_provisioning: op,
                 leveling,
                 scrub_reads,
+                grain_kib,
+                chain_kib,
+                independent_planes,
                 faults,
             }
         },
@@ -130,6 +138,9 @@ fn try_device(s: &Shape, over_provisioning: f64) -> Option<Ssd> {
         "buffer.kib=64".to_owned(),
         format!("wear.leveling={}", s.leveling),
         "wear.gap_max=2".to_owned(),
+        format!("ftl.grain_kib={}", s.grain_kib),
+        format!("ftl.chain_kib={}", s.chain_kib),
+        format!("flash.independent_plane_reads={}", s.independent_planes),
         format!("wear.scrub_reads={}", s.scrub_reads),
         format!("wear.scrub_hours={}", if s.scrub_reads > 5 { 1.0 } else { 0.0 }),
         format!("faults.seed={}", s.channels + 7 * s.planes),
@@ -370,6 +381,9 @@ fn trims_and_flushes_leave_blocks_to_collection() {
                 over_provisioning: 0.02,
                 leveling: "static",
                 scrub_reads: 0,
+                grain_kib: 0,
+                chain_kib: 0,
+                independent_planes: false,
                 faults: 0,
             };
             let mut pair = Pair::new(shape);
