@@ -27,9 +27,8 @@ use crate::{Ftl, Lpn, RelationPolicy};
 
 /// Part of the mean, and program units, by which a die may hold more than the mean before
 /// chains step over it. Without the rule 1,000 files of 128 KiB that grow by 29 pieces of
-/// 16 KiB read at 0.893 of the same files written in one go, with it at 0.929 (chain_kib =
-/// 1024; `flashwise study fragmentation`, sweep small-appends); margins of half and a quarter
-/// differ by less than 0.005.
+/// 16 KiB read at 0.893 of the same files written in one go, with it at 0.930 (1 MiB of
+/// buffer; `flashwise study fragmentation`, sweep small-appends).
 const FAIR_PART: u64 = 128;
 const FAIR_PUS: u32 = 16;
 

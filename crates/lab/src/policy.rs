@@ -120,7 +120,10 @@ mod tests {
         let message = |text: &str| Policy::parse(text).unwrap_err().to_string();
         let hint = message("hnts");
         assert!(hint.contains("«hnts»; did you mean «hints»?"), "{hint}");
-        assert!(message("relation=fast").contains("relation=none, relation=hints, relation=chain, stream=none"));
+        assert!(
+            message("relation=fast")
+                .contains("relation=none, relation=hints, relation=chain, stream=none")
+        );
         assert!(message("class=tlc").contains("class=tlc"));
         assert!(message("relation=hints,relation=none").contains("«relation» is set twice"));
         assert!(Policy::parse("").is_err());

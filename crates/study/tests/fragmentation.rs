@@ -21,7 +21,8 @@ fn row<'a>(study: &'a Study, workload: &str, policy: &str) -> &'a WorkloadRow {
 #[test]
 fn figures_are_near_the_published_ones() {
     let study = quick();
-    for r in study.rows().filter(|r| r.workload.ends_with("contiguous")) {
+    let on_papers = study.rows().filter(|r| r.device == "fast24");
+    for r in on_papers.filter(|r| r.workload.ends_with("contiguous")) {
         let ratio = r.read_mib_s / r.paper_read_mib_s.expect("published");
         assert!((ratio - 1.0).abs() < 0.03, "{}: {ratio:.3} of the published", r.workload);
     }
@@ -80,6 +81,22 @@ fn the_page_has_every_row_sweep_and_figure() {
     links.sort_unstable();
     names.sort_unstable();
     assert_eq!(links, names, "figures of the page, and those that are made");
+}
+
+#[test]
+fn chain_answers_the_small_file_server_and_costs_others_nothing() {
+    let study = quick();
+    let small = row(study, "fileserver-small", "chain");
+    assert!(small.normalized >= 0.98, "{}", small.normalized);
+    let chains = study.rows().filter(|r| r.policy == "chain");
+    let hints = study.rows().filter(|r| r.policy == "hints" && r.device == "fast24-2p");
+    let mut n = 0;
+    for (chain, hints) in chains.zip(hints) {
+        assert_eq!(chain.workload, hints.workload);
+        assert!(chain.normalized > hints.normalized - 0.02, "{}", chain.workload);
+        n += 1;
+    }
+    assert_eq!(n, 7);
 }
 
 #[test]

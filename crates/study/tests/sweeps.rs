@@ -139,3 +139,21 @@ fn rewriting_brings_the_speed_of_hints_at_the_price_of_programs() {
     assert!(of("none, rewritten", "programmed_mib") > 8.0);
     assert_eq!(of("hints", "programmed_mib"), 0.0);
 }
+
+#[test]
+fn chain_reads_half_units_at_nearly_full_speed_and_a_larger_buffer_helps() {
+    let study = sweep("small-appends");
+    let points = |sweep: &'static str, policy: &str| -> Vec<&Point> {
+        study.points(sweep).filter(|p| p.series.starts_with(policy)).collect()
+    };
+    // A quarter of the files of the full study, which reaches 0.93 with 1 MiB.
+    let chain = points("small-appends", "chain");
+    assert!(get(chain.last().expect("points"), "normalized") >= 0.92);
+    assert!(get(points("small-appends", "hints")[0], "normalized") < 0.85);
+    // Without independent planes it is the buffer by file that counts.
+    for series in ["chain, 250", "chain, 64", "chain, 16"] {
+        let curve = points("small-appends-rows", series);
+        let ends = [curve[0], curve[7]].map(|p| get(p, "normalized"));
+        assert!(ends[1] > ends[0] + 0.03, "{series}: {ends:?}");
+    }
+}

@@ -39,17 +39,17 @@ const MOVED_PART: f64 = 0.5;
 const STEADY_WRITES_MAX: f64 = 1.0;
 /// Steps of that.
 const STEADY_STEPS: u64 = 16;
-/// Runs of each kind on the aged drive.
-const AGED_SEEDS_MAX: u64 = 3;
+/// Runs on the aged drive: one for so many on the fresh one.
+const AGED_SEEDS_PART: u64 = 4;
 
 /// Means over the seeds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Figures {
-    read: ReadFigures,
-    write_mib_s: f64,
+pub(crate) struct Figures {
+    pub(crate) read: ReadFigures,
+    pub(crate) write_mib_s: f64,
     waf: f64,
     pieces_per_file: f64,
-    hints_yielded: u64,
+    pub(crate) hints_yielded: u64,
     moved_part: f64,
 }
 
@@ -69,21 +69,30 @@ impl Experiment {
         row.paper_read_mib_s =
             published::of(self.workload).filter(|_| device.is_papers()).map(|p| p.contiguous_mib_s);
         let mut lines = vec![row.into()];
+        // The aged drive is a smaller one, so it has a contiguous case of its own.
+        let aged = match aged {
+            Some(device) => Some((device, self.contiguous(device)?.read.mib_s)),
+            None => None,
+        };
         for &policy in policies {
             let fresh = self.mean(device, policy, false, self.n_seeds)?;
             let mut row = self.row(device, self.workload, policy, &fresh);
             row.normalized = fresh.read.mib_s / whole;
             lines.push(row.into());
-            if let Some(device) = aged {
-                lines.push(self.aged_row(device, policy)?.into());
+            if let Some((device, whole)) = aged {
+                lines.push(self.aged_row(device, policy, whole)?.into());
             }
         }
         Ok(lines)
     }
 
-    fn aged_row(&self, device: &Device, policy: RelationPolicy) -> Result<WorkloadRow, StudyError> {
-        let n_seeds = self.n_seeds.min(AGED_SEEDS_MAX);
-        let whole = self.contiguous(device)?.read.mib_s;
+    fn aged_row(
+        &self,
+        device: &Device,
+        policy: RelationPolicy,
+        whole: f64,
+    ) -> Result<WorkloadRow, StudyError> {
+        let n_seeds = self.n_seeds.div_ceil(AGED_SEEDS_PART);
         let fresh = self.mean(device, policy, false, n_seeds)?;
         let aged = self.mean(device, policy, true, n_seeds)?;
         let mut row = self.row(device, &format!("{}-aged", self.workload), policy, &aged);
@@ -93,7 +102,7 @@ impl Experiment {
         Ok(row)
     }
 
-    fn contiguous(&self, device: &Device) -> Result<Figures, StudyError> {
+    pub(crate) fn contiguous(&self, device: &Device) -> Result<Figures, StudyError> {
         let (plan, files) = (self.contiguous_plan)();
         let ssd = device.fresh(RelationPolicy::None)?;
         let n = self.n_files.min(files.ids.len());
@@ -108,7 +117,7 @@ impl Experiment {
         self.figures(written, 0.0)
     }
 
-    fn mean(
+    pub(crate) fn mean(
         &self,
         device: &Device,
         policy: RelationPolicy,
@@ -194,8 +203,7 @@ impl Experiment {
         let of_policy = match policy {
             RelationPolicy::None => Some(0),
             RelationPolicy::Hints => Some(1),
-            #[allow(unreachable_patterns, reason = "policies are added")]
-            _ => None,
+            RelationPolicy::Chain => None,
         };
         let paper = published::of(workload).zip(of_policy).filter(|_| device.is_papers());
         let readme = paper.map(|(p, i)| p.readme_mib_s[i]);

@@ -19,7 +19,7 @@ struct Spec {
     published: &'static str,
 }
 
-const SPECS: [Spec; 4] = [
+const SPECS: [Spec; 6] = [
     Spec {
         sweep: "dof",
         title: "Read time of an 8 MiB file against its pieces",
@@ -55,6 +55,24 @@ const SPECS: [Spec; 4] = [
         y: "read throughput [MB/s]",
         key: "read_mb_s",
         published: "paper_mb_s",
+    },
+    Spec {
+        sweep: "small-appends",
+        title: "Appends of half a program unit",
+        x: "buffer that chain may use [KiB]",
+        is_log: false,
+        y: "read throughput, by that of contiguous files",
+        key: "normalized",
+        published: "",
+    },
+    Spec {
+        sweep: "small-appends-rows",
+        title: "Appends of half a program unit, planes sensed together",
+        x: "buffer that chain may use [KiB]",
+        is_log: false,
+        y: "read throughput, by that of contiguous files",
+        key: "normalized",
+        published: "",
     },
 ];
 
@@ -95,8 +113,12 @@ pub(super) fn of_workloads(device: &str, is_aged: bool) -> String {
 
 fn chart(spec: &Spec, points: &Vec<&Point>, of: &str) -> Chart {
     let mut series: Vec<Series> = vec![];
+    let has_one_device = distinct(points.iter().map(|p| p.device.as_str())).len() == 1;
     for p in points {
-        let name = format!("{}, {}", p.device, p.series);
+        let name = match has_one_device {
+            true => p.series.clone(),
+            false => format!("{}, {}", p.device, p.series),
+        };
         let at = series.iter().position(|s| s.name == name).unwrap_or_else(|| {
             series.push(Series { name, ..Series::default() });
             series.len() - 1

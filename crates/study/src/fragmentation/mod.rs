@@ -18,6 +18,7 @@ mod plan;
 mod published;
 mod raw;
 mod read;
+mod small_appends;
 mod sqlite;
 mod sweeps;
 mod write;
@@ -46,6 +47,9 @@ pub struct Options {
 /// Preset of the drive that published figures are of.
 pub const PRESET: &str = "fast24";
 
+/// The same drive with two planes: where `chain` has something to choose.
+const TWO_PLANES: &str = "fast24-2p";
+
 /// What is changed in it for an aged drive: a quarter of the size ages in a quarter of the
 /// time.
 const AGED: &[&str] = &["geometry.blocks_per_plane=2048"];
@@ -61,7 +65,15 @@ pub fn cells(options: &Options) -> Vec<Cell> {
         let name = format!("{} on {}", experiment.workload, device.name());
         cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
     }
+    let two_planes = Device::new(TWO_PLANES, &[]);
+    let policies = RelationPolicy::ALL.map(|(_, policy)| policy);
+    for experiment in experiments(options) {
+        let device = two_planes.clone();
+        let name = format!("{} on {}", experiment.workload, device.name());
+        cells.push(Cell::new(name, move || experiment.run(&device, &policies, None)));
+    }
     cells.extend(sweeps::cells(options));
+    cells.extend(small_appends::cells(options));
     cells.extend(beyond::cells(options.quick, options.seed));
     cells
 }
@@ -78,8 +90,10 @@ fn experiments(options: &Options) -> Vec<Experiment> {
     .map(|(workload, kind, is_random)| raw_file(workload, kind, is_random, options))
     .collect();
     all.push(database(options));
-    all.push(file_server("fileserver", "fileserver-contiguous", 32 << 10, options));
-    all.push(file_server("fileserver-small", "fileserver-small-contiguous", 16 << 10, options));
+    let n_files = if options.quick { 1_000 } else { 10_000 };
+    let (name, small) = ("fileserver", "fileserver-small");
+    all.push(file_server(name, "fileserver-contiguous", 32 << 10, n_files, options));
+    all.push(file_server(small, "fileserver-small-contiguous", 16 << 10, n_files, options));
     all
 }
 
@@ -94,7 +108,11 @@ fn raw_file(workload: &'static str, kind: Kind, is_random: bool, options: &Optio
         contiguous: "contiguous",
         contiguous_plan: Box::new(|| raw::plan(Kind::Contiguous, Between::Worst)),
         plan: Box::new(move |seed| raw::plan(kind, between(seed))),
-        n_seeds: if is_random { 10 } else { 1 },
+        n_seeds: match (is_random, options.quick) {
+            (false, _) => 1,
+            (true, true) => 4,
+            (true, false) => 10,
+        },
         n_files: 1,
         n_reads: 10,
         reader: raw::READER,
@@ -121,9 +139,9 @@ fn file_server(
     workload: &'static str,
     contiguous: &'static str,
     append: u64,
+    n_files: u32,
     options: &Options,
 ) -> Experiment {
-    let n_files = if options.quick { 1_000 } else { 10_000 };
     let server = Server { n_files, append, seed: options.seed };
     Experiment {
         workload,
