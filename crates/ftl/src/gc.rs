@@ -9,7 +9,7 @@
 //!
 //! Data keeps its die. A program unit of the victim that is wholly valid moves
 //! whole into a block for such units, so a file that lay well keeps lying well;
-//! fragments fill another block.
+//! fragments fill another block. Under `chain` a page is enough.
 
 use flashwise_nand::{DieId, Flash, PageOp, Ppn};
 
@@ -17,7 +17,7 @@ use crate::blocks::{BlockState, Job};
 use crate::config::N_GC_FRONTIERS;
 use crate::victims::Victims;
 use crate::write::Payload;
-use crate::{Ftl, Lpn};
+use crate::{Ftl, Lpn, RelationPolicy};
 
 /// How garbage collection chooses a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -195,9 +195,17 @@ impl Ftl {
         let first = Ppn(block * self.layout.units_per_block + start);
         let n = self.map.count_valid(first, n_pu);
         if n > 0 {
-            let whole = n == n_pu;
+            let upp = self.layout.units_per_page;
+            let mut whole = n == n_pu;
             let mut f = self.gc_target(die, whole);
-            for at in (start..start + n_pu).step_by(self.layout.units_per_page as usize) {
+            for at in (start..start + n_pu).step_by(upp as usize) {
+                if n < n_pu && self.moves_pages() {
+                    let n_page = self.map.count_valid(Ppn(first.0 + at - start), upp);
+                    if whole != (n_page == upp) {
+                        whole = !whole;
+                        f = self.gc_target(die, whole);
+                    }
+                }
                 f = self.still_right(f, die, whole);
                 self.move_page(f, die, whole, block, at, ready_ns, flash);
             }
@@ -330,9 +338,24 @@ impl Ftl {
     #[inline]
     fn still_right(&self, f: usize, die: usize, whole: bool) -> usize {
         let fr = &self.frontiers[f];
-        let is_over =
-            !whole && f >= self.gc_frontier(1, 0) && fr.is_between_units(self.layout.units_per_pu);
+        let is_over = !whole && f >= self.gc_frontier(1, 0) && self.is_between_wholes(f);
         if fr.is_open() && !is_over { f } else { self.gc_target(die, whole) }
+    }
+
+    /// What moves whole are pages: planes that read independently sense a page of any two
+    /// rows together, and `chain` puts pieces of different files into a program unit.
+    fn moves_pages(&self) -> bool {
+        self.cfg.relation == RelationPolicy::Chain && self.cfg.independent_planes
+    }
+
+    /// The frontier `f` of whole units is where the next of them may begin.
+    #[inline]
+    fn is_between_wholes(&self, f: usize) -> bool {
+        let fr = &self.frontiers[f];
+        if self.moves_pages() {
+            return fr.next.is_multiple_of(self.layout.units_per_page);
+        }
+        fr.is_between_units(self.layout.units_per_pu)
     }
 
     /// The block moved data goes to: whole program units and fragments each have
@@ -343,7 +366,7 @@ impl Ftl {
     #[inline]
     pub(crate) fn gc_target(&self, die: usize, whole: bool) -> usize {
         let wholes = self.gc_frontier(1, die);
-        if !whole && self.is_part_filled(wholes) {
+        if !whole && self.frontiers[wholes].is_open() && !self.is_between_wholes(wholes) {
             return wholes;
         }
         let own = self.gc_frontier(u32::from(whole), die);

@@ -66,11 +66,12 @@ pub fn cells(options: &Options) -> Vec<Cell> {
         cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
     }
     let two_planes = Device::new(TWO_PLANES, &[]);
+    let two_planes_aged = Device::new(TWO_PLANES, AGED);
     let policies = RelationPolicy::ALL.map(|(_, policy)| policy);
     for experiment in experiments(options) {
-        let device = two_planes.clone();
+        let (device, aged) = (two_planes.clone(), two_planes_aged.clone());
         let name = format!("{} on {}", experiment.workload, device.name());
-        cells.push(Cell::new(name, move || experiment.run(&device, &policies, None)));
+        cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
     }
     cells.extend(sweeps::cells(options));
     cells.extend(small_appends::cells(options));
