@@ -63,6 +63,8 @@ const MEANINGS: &[(&str, &str, &str)] = &[
     ("ftl.gc_high_blocks", "blocks", "Free blocks of a die up to which idle time is used."),
     ("ftl.idle_us", "us", "Silence after which the drive is idle [us]."),
     ("ftl.yield_percent", "percent", "How far below the mean the slack of a die may lie before writes pass it over [percent]."),
+    ("ftl.yield_erases", "erases per block", "Lead of a die over the mean of all dies at which hinted writes pass it over."),
+    ("ftl.yield_programs", "program units", "Of the write buffer, kept for each other die: hinted writes pass over a die for which the rest waits; 0: none."),
     ("ftl.grain_kib", "KiB", "What goes to one die before the next one is due; 0: a program unit [KiB]."),
     ("ftl.chain_kib", "KiB", "Write buffer for pieces that chain keeps for their slot; at most half of it [KiB]."),
     ("wear.leveling", "", "How erases are spread over blocks: none, dynamic or static."),

@@ -157,6 +157,12 @@ pub(crate) struct DieBlocks {
     pub(crate) free: VecDeque<u32>,
     /// Valid units on the die.
     pub(crate) n_valid: u32,
+    /// Units of the write buffer in programs that were sent and have not ended.
+    pub(crate) n_queued: u32,
+    /// Erases of its blocks so far.
+    pub(crate) n_erases: u64,
+    /// Units that collection moved.
+    pub(crate) n_moved: u64,
     pub(crate) job: Option<Job>,
     /// Blocks in [`BlockState::Waiting`], oldest first.
     pub(crate) waiting: VecDeque<u32>,
@@ -177,6 +183,9 @@ impl DieBlocks {
         Self {
             free: (die * n_blocks..(die + 1) * n_blocks).collect(),
             n_valid: 0,
+            n_queued: 0,
+            n_erases: 0,
+            n_moved: 0,
             job: None,
             waiting: VecDeque::new(),
             pending_first_seq: VecDeque::new(),

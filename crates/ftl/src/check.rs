@@ -15,6 +15,7 @@ impl Ftl {
         self.check_blocks(nand)?;
         self.check_dies()?;
         self.check_lanes()?;
+        self.check_bounds(nand)?;
         self.check_bytes(nand)
     }
 
@@ -127,6 +128,27 @@ impl Ftl {
             let closed = range.filter(|&b| self.blocks.state(b) == BlockState::Closed);
             let closed: Vec<_> = closed.map(|b| (b, self.blocks.valid(b))).collect();
             self.check_index(die, &closed)?;
+        }
+        Ok(())
+    }
+
+    /// What the yield rule looks at is what the flash holds.
+    fn check_bounds(&self, nand: &Nand) -> Result<(), String> {
+        let per_die = self.cfg.geo.n_blocks_per_plane as usize;
+        for (die, d) in self.dies.iter().enumerate() {
+            let of_die = &self.blocks.n_erases[die * per_die..(die + 1) * per_die];
+            let n_erases: u64 = of_die.iter().map(|&n| u64::from(n)).sum();
+            if n_erases != d.n_erases {
+                return Err(format!("die {die}: {n_erases} erases, counts {}", d.n_erases));
+            }
+            let n_queued = nand.n_buffered_of(DieId(die as u16));
+            if n_queued != d.n_queued {
+                return Err(format!("die {die}: {n_queued} units queued, counts {}", d.n_queued));
+            }
+        }
+        let n_erases: u64 = self.dies.iter().map(|d| d.n_erases).sum();
+        if n_erases != self.n_erases {
+            return Err(format!("{n_erases} erases, counts {}", self.n_erases));
         }
         Ok(())
     }

@@ -39,6 +39,11 @@ pub struct FtlConfig {
     /// A die is passed over when its unused space is this much below the mean
     /// of all dies \[percent\].
     pub yield_percent: u32,
+    /// A hinted write passes a die over whose blocks were erased so much more often than
+    /// the mean of all dies \[erases per block\].
+    pub yield_erases: f64,
+    /// And one for which so many units of the write buffer wait.
+    pub yield_buffer_units: u32,
     /// Units that go to one die before round robin and appends step on; 0: a program
     /// unit. Divides a program unit, of which several then fill side by side.
     pub grain_units: u32,

@@ -33,8 +33,12 @@ pub struct FtlCounters {
     pub erases: u64,
     /// Units trimmed that were mapped.
     pub units_trimmed: u64,
-    /// Units whose hinted die was passed over for want of space.
+    /// Units whose hinted die was passed over.
     pub hints_yielded: u64,
+    /// Those of them whose die was worn ahead of the others.
+    pub hints_yielded_wear: u64,
+    /// Those of the rest whose die held its share of the write buffer.
+    pub hints_yielded_buffer: u64,
 }
 
 impl FtlCounters {
@@ -71,6 +75,8 @@ impl FtlCounters {
             erases: self.erases - earlier.erases,
             units_trimmed: self.units_trimmed - earlier.units_trimmed,
             hints_yielded: self.hints_yielded - earlier.hints_yielded,
+            hints_yielded_wear: self.hints_yielded_wear - earlier.hints_yielded_wear,
+            hints_yielded_buffer: self.hints_yielded_buffer - earlier.hints_yielded_buffer,
         }
     }
 }

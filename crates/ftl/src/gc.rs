@@ -243,6 +243,7 @@ impl Ftl {
         };
         flash.copy_read(op);
         self.counters.bytes_gc += u64::from(n) * u64::from(unit_bytes);
+        self.dies[die].n_moved += u64::from(n);
         for chunk in (0..upp).step_by(64) {
             let from = Ppn(first + chunk);
             let bits = self.map.valid_bits(from, 64.min(upp - chunk));
@@ -418,7 +419,7 @@ impl Ftl {
     /// Erases an empty block: it is free for what is queued after the erase.
     pub(crate) fn erase<F: Flash>(&mut self, die: usize, block: u32, ready_ns: u64, flash: &mut F) {
         self.blocks.erase_queued(block);
-        self.blocks.n_erases[block as usize] += 1;
+        self.count_erase(die, block);
         self.scrub.on_erase(block);
         self.counters.erases += 1;
         if self.erase_fails(die, block) {

@@ -46,6 +46,7 @@ mod save;
 mod victims;
 mod wear;
 mod write;
+mod yields;
 
 use std::collections::BTreeMap;
 
@@ -67,6 +68,7 @@ use victims::Victims;
 use wear::ScrubState;
 pub use wear::{Scrub, WearLeveling};
 use write::Frontier;
+use yields::YieldBounds;
 
 /// Logical page number: one mapping unit of the host's address space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +104,7 @@ pub struct Ftl {
     lanes: Lanes,
     /// Round-robin die of each handle.
     cursors: Vec<u16>,
+    bounds: YieldBounds,
     /// Valid units all dies may hold.
     total_limit: u64,
     /// Bad blocks, retired or about to be.
@@ -114,6 +117,8 @@ pub struct Ftl {
     /// Somebody asks when blocks changed last.
     tracks_changes: bool,
     n_valid: u64,
+    /// Erases of all dies.
+    n_erases: u64,
     /// Number of the last append or trim.
     seq: u64,
     trims: TrimLog,
@@ -153,6 +158,7 @@ impl Ftl {
             lanes: Lanes::default(),
             frontiers: vec![Frontier::CLOSED; n_frontiers as usize],
             cursors: vec![0; usize::from(cfg.n_handles)],
+            bounds: YieldBounds::of(&cfg),
             total_limit: u64::from(limit) * u64::from(n_dies),
             bad_blocks: BTreeMap::new(),
             read_only: false,
@@ -160,6 +166,7 @@ impl Ftl {
             redo_seq: u64::MAX,
             tracks_changes: !cfg.power_protected || cfg.victim == VictimPolicy::CostBenefit,
             n_valid: 0,
+            n_erases: 0,
             seq: 0,
             trims: TrimLog::default(),
             media,
@@ -214,7 +221,10 @@ impl Ftl {
     #[inline]
     pub fn on_done(&mut self, done: &Done) {
         match done.kind {
-            DoneKind::Program { .. } => self.on_programmed(done.die, done.block),
+            DoneKind::Program { n_buffered } => {
+                self.dies[usize::from(done.die.0)].n_queued -= u32::from(n_buffered);
+                self.on_programmed(done.die, done.block);
+            }
             DoneKind::Erase => self.on_erased(done.block),
         }
     }
@@ -291,13 +301,9 @@ impl Ftl {
         self.dies.iter().map(|d| d.n_valid)
     }
 
-    /// Erases of each die, of all its blocks together.
-    pub fn die_erases(&self) -> Vec<u64> {
-        let mut sums = vec![0; self.dies.len()];
-        for (block, &n) in self.blocks.n_erases.iter().enumerate() {
-            sums[self.die_of_block(block as u32)] += u64::from(n);
-        }
-        sums
+    /// Units that collection moved on each die since power-on.
+    pub fn die_moved(&self) -> impl Iterator<Item = u64> + '_ {
+        self.dies.iter().map(|d| d.n_moved)
     }
 
     /// Bytes of the mapping tables and block lists when fully used.
@@ -313,11 +319,6 @@ impl Ftl {
             return 0;
         }
         plan.read_retries(block, self.blocks.n_erases[block.0 as usize], page_idx)
-    }
-
-    /// Erases of each block sent so far, as the flash counts them.
-    pub fn set_erases(&mut self, wear: &[u32]) {
-        self.blocks.n_erases.copy_from_slice(wear);
     }
 
     /// Asks for the map entry of `lpn`, needed a batch of requests from now.
@@ -362,6 +363,8 @@ impl Ftl {
         flash.program(op, n_buffered);
         if F::INSTANT {
             self.on_programmed(op.die, op.block);
+        } else {
+            self.dies[die].n_queued += n_buffered;
         }
     }
 }

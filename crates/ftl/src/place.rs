@@ -5,7 +5,8 @@
 //! first: an append continues on the die after the one that holds the previous
 //! file block, program unit by program unit; an overwrite stays on its die.
 //! Both yield: a die whose unused space lies too far below the mean of all dies is
-//! passed over, so no pattern of hints or writes can fill one die.
+//! passed over, so no pattern of hints or writes can fill one die. Hinted writes yield for
+//! more reasons; see `yields.rs`.
 
 use flashwise_hint::{Handle, Relation, WriteHint};
 
@@ -103,11 +104,10 @@ impl Ftl {
                 None => return self.round_robin(ctx.handle),
             },
         };
-        if self.has_room(wanted) {
+        if self.may_take(wanted) {
             return wanted;
         }
-        self.counters.hints_yielded += 1;
-        self.round_robin(ctx.handle)
+        self.elsewhere(ctx.handle)
     }
 
     /// The last unit filled a program unit of `die`, or a grain of one: where the command goes on.
@@ -134,7 +134,7 @@ impl Ftl {
     }
 
     #[inline]
-    fn round_robin(&mut self, handle: u16) -> usize {
+    pub(crate) fn round_robin(&mut self, handle: u16) -> usize {
         let at = usize::from(self.cursors[usize::from(handle)]);
         if self.has_room(at) {
             return at;
@@ -159,7 +159,7 @@ impl Ftl {
     /// The die has unused space, and not much less than the others: its slack is
     /// at least (100 - yield) percent of the mean.
     #[inline]
-    fn has_room(&self, die: usize) -> bool {
+    pub(crate) fn has_room(&self, die: usize) -> bool {
         let n_dies = self.dies.len() as u64;
         let limit = u64::from(self.dies[die].limit);
         let valid = u64::from(self.dies[die].n_valid);

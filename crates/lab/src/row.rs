@@ -144,7 +144,7 @@ pub struct Row {
     pub fitted_requests: u64,
     /// Where relation hints came from.
     pub relations: Relations,
-    /// Units whose hinted die was passed over for want of space.
+    /// Units whose hinted die was passed over.
     pub hints_yielded: u64,
     /// Mean requests in flight (by Little's law, from latencies).
     pub in_flight_mean: f64,

@@ -442,11 +442,17 @@ impl Nand {
 
     /// Units of the write buffer in programs that have not ended.
     pub fn n_buffered(&self) -> u32 {
-        let queued = self.dies.iter().flat_map(|d| &d.queue).map(|op| match op.kind {
+        (0..self.dies.len()).map(|die| self.n_buffered_of(DieId(die as u16))).sum()
+    }
+
+    /// Those of them that wait for `die` or are in progress there.
+    pub fn n_buffered_of(&self, die: DieId) -> u32 {
+        let d = &self.dies[usize::from(die.0)];
+        let queued = d.queue.iter().map(|op| match op.kind {
             OpKind::Program { n_buffered } => u32::from(n_buffered),
             _ => 0,
         });
-        let running = self.dies.iter().flat_map(|d| &d.running).map(|done| match done.kind {
+        let running = d.running.iter().map(|done| match done.kind {
             DoneKind::Program { n_buffered } => u32::from(n_buffered),
             DoneKind::Erase => 0,
         });

@@ -174,6 +174,14 @@ pub struct FtlKeys {
     /// How far below the mean of all dies the unused space of a die may lie before
     /// writes pass it over \[percent\].
     pub yield_percent: u32,
+    /// By how many erases per block a die may be ahead of the mean of all dies before
+    /// hinted writes pass it over.
+    #[serde(default = "yield_erases")]
+    pub yield_erases: f64,
+    /// Program units of the write buffer kept for each other die: hinted writes pass over a
+    /// die for which the rest of the buffer waits; 0: none are kept.
+    #[serde(default = "yield_programs")]
+    pub yield_programs: u32,
     /// What goes to one die before the next one is due; 0: a program unit \[KiB\].
     #[serde(default)]
     pub grain_kib: f64,
@@ -264,8 +272,16 @@ pub struct PreconditionConfig {
     pub drive_writes_max: f64,
 }
 
+fn yield_erases() -> f64 {
+    10.0
+}
+
+fn yield_programs() -> u32 {
+    2
+}
+
 /// Every key that can be set, in the order of a preset file.
-pub const KEYS: [&str; 65] = [
+pub const KEYS: [&str; 67] = [
     "name",
     "about",
     "geometry.channels",
@@ -311,6 +327,8 @@ pub const KEYS: [&str; 65] = [
     "ftl.gc_high_blocks",
     "ftl.idle_us",
     "ftl.yield_percent",
+    "ftl.yield_erases",
+    "ftl.yield_programs",
     "ftl.grain_kib",
     "ftl.chain_kib",
     "wear.leveling",
@@ -440,6 +458,8 @@ impl DeviceConfig {
             gc_low_blocks: k.gc_low_blocks,
             gc_high_blocks: k.gc_high_blocks,
             yield_percent: k.yield_percent,
+            yield_erases: self.yield_erases()?,
+            yield_buffer_units: u32::MAX,
             grain_units: self.grain_units()?,
             chain_pus: 0,
             independent_planes: self.flash.independent_plane_reads,
@@ -456,7 +476,30 @@ impl DeviceConfig {
         cfg.chain_pus = self.chain_pus(&cfg)?;
         cfg.n_logical = self.n_logical(&cfg)?;
         self.check_space(&cfg)?;
+        cfg.yield_buffer_units = self.yield_units(&cfg)?;
         Ok(cfg)
+    }
+
+    pub(crate) fn yield_erases(&self) -> Result<f64, PresetError> {
+        let erases = self.ftl.yield_erases;
+        if (0.0..=1e6).contains(&erases) {
+            return Ok(erases);
+        }
+        let expected = "0 to 1,000,000 erases per block".to_owned();
+        Err(PresetError::value("ftl.yield_erases", erases, expected))
+    }
+
+    /// Units of the buffer that may wait for one die, if hints send them there: what is
+    /// left when each other die has its own, but never less than an equal share and two
+    /// program units, one under way and one to follow.
+    pub(crate) fn yield_units(&self, cfg: &FtlConfig) -> Result<u32, PresetError> {
+        if self.ftl.yield_programs == 0 {
+            return Ok(u32::MAX);
+        }
+        let units = kib("buffer.kib", self.buffer.kib)? / cfg.geo.unit_bytes;
+        let (per_pu, n_dies) = (cfg.layout().units_per_pu, cfg.geo.n_dies());
+        let kept = per_pu.saturating_mul(self.ftl.yield_programs).saturating_mul(n_dies - 1);
+        Ok(units.saturating_sub(kept).max(units.div_ceil(n_dies)).max(2 * per_pu))
     }
 
     fn grain_units(&self) -> Result<u32, PresetError> {

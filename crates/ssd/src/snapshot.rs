@@ -13,7 +13,7 @@ use flashwise_nand::{Instant, Nand};
 
 use crate::config::DeviceConfig;
 use crate::device::{Options, Ssd};
-use crate::error::SnapshotError;
+use crate::error::{PresetError, SnapshotError};
 
 const MAGIC: &str = "flashwise drive 2\n";
 
@@ -122,5 +122,14 @@ impl Ssd {
     pub fn with_relation(mut self, relation: RelationPolicy) -> Self {
         self.ftl.set_relation(relation);
         self
+    }
+
+    /// The same drive with other bounds for hinted writes (`ftl.yield_erases`,
+    /// `ftl.yield_programs`): what was written stays.
+    pub fn with_yield(mut self, erases: f64, programs: u32) -> Result<Self, PresetError> {
+        (self.cfg.ftl.yield_erases, self.cfg.ftl.yield_programs) = (erases, programs);
+        let units = self.cfg.yield_units(self.ftl.config())?;
+        self.ftl.set_yield(self.cfg.yield_erases()?, units);
+        Ok(self)
     }
 }

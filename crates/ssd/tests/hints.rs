@@ -8,7 +8,7 @@ mod common;
 
 use common::{Rng, check, die_of, dies_of, drive, fill, hinted, lba, n_units, read, write};
 use flashwise_hint::{Lba, SECTOR_BYTES, WriteHint};
-use flashwise_ssd::{Command, Lpn, RelationPolicy, Ssd};
+use flashwise_ssd::{Command, DieId, Lpn, Options, RelationPolicy, Ssd};
 
 const NONE: WriteHint = WriteHint::NONE;
 const N_DIES: u32 = 4;
@@ -386,6 +386,102 @@ fn any_yield_percentage_serves_hints_that_name_one_die() {
             let yields = format!("ftl.yield_percent={yield_percent}");
             press(&[protection, &yields], 4000, |ssd, rng| rng.below(n_units(ssd)));
         }
+    }
+}
+
+/// By how many erases per block the die that is most worn is ahead of the mean.
+fn wear_lead(ssd: &Ssd) -> f64 {
+    let erases = ssd.ftl().die_erases();
+    let mean = erases.iter().sum::<u64>() as f64 / erases.len() as f64;
+    let most = *erases.iter().max().expect("there are dies") as f64;
+    (most - mean) / f64::from(ssd.ftl().config().geo.n_blocks_per_plane)
+}
+
+/// Overwrites some few units `n` times with hints that name die 0; the greatest lead on the
+/// way. Few, so that die 0 keeps its space.
+fn wear_die_0(ssd: &mut Ssd, now: &mut u64, n: u32) -> f64 {
+    let (mut rng, mut most) = (Rng(8), 0f64);
+    let anchor = (0..n_units(ssd)).rfind(|&u| die_of(ssd, u) == Some(3)).expect("die 3 is used");
+    for step in 0..n {
+        put(ssd, now, rng.below(64), 1, after(anchor));
+        if step % 100 == 0 {
+            most = most.max(wear_lead(ssd));
+        }
+    }
+    check(ssd);
+    most
+}
+
+#[test]
+fn hints_that_all_name_one_die_do_not_wear_it_out() {
+    for protection in protections() {
+        let lead_of = |sets: &[&str]| {
+            let mut ssd = hinted("tiny", &[&[protection, "ftl.yield_programs=0"], sets].concat());
+            fill(&mut ssd);
+            let lead = wear_die_0(&mut ssd, &mut 0, 60_000);
+            (lead, ssd.counters().ftl.hints_yielded_wear)
+        };
+        let (lead, n) = lead_of(&[]);
+        assert!((9.0..10.5).contains(&lead), "{protection}: {lead} erases per block ahead");
+        assert!(n > 1000, "{protection}: {n} yielded");
+        let (lead, n) = lead_of(&["ftl.yield_erases=1"]);
+        assert!((0.5..1.5).contains(&lead), "{protection}: {lead} erases per block ahead");
+        assert!(n > 1000, "{protection}: {n} yielded");
+        let (lead, n) = lead_of(&["ftl.yield_erases=1e6"]);
+        assert!(lead > 20.0 && n == 0, "{protection}: {lead} without the rule, {n} yielded");
+    }
+}
+
+#[test]
+fn the_lead_of_a_die_is_known_after_a_power_cut_and_in_a_saved_drive() {
+    let options =
+        Options { relation: RelationPolicy::Hints, crash_recovery: true, ..Options::default() };
+    let sets = ["ftl.yield_erases=2", "ftl.yield_programs=0"];
+    let mut ssd = Ssd::new(common::config("tiny", &sets), options.clone()).expect("a drive");
+    fill(&mut ssd);
+    let mut now = 0;
+    wear_die_0(&mut ssd, &mut now, 15_000);
+    assert!(wear_lead(&ssd) > 1.8, "{}", wear_lead(&ssd));
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("drive");
+    ssd.clone().save(&path).expect("a saved drive");
+    let loaded = Ssd::load(&path, options).expect("just saved");
+    let cut = ssd.power_cut(now).expect("out-of-band data is kept");
+    for mut again in [loaded, cut.power_on().expect("the media is whole")] {
+        assert!(wear_lead(&again) > 1.5, "{}", wear_lead(&again));
+        let mut now = again.now_ns();
+        let before = again.counters().ftl.hints_yielded_wear;
+        let most = wear_die_0(&mut again, &mut now, 2_000);
+        let n = again.counters().ftl.hints_yielded_wear - before;
+        assert!(n > 100 && most < 2.3, "{n} yielded, {most} ahead");
+    }
+}
+
+/// Sends all writes to die 0 of a blank drive faster than it takes them; the most units that
+/// wait for it.
+fn flood(sets: &[&str]) -> (u32, Ssd) {
+    let (mut ssd, mut now) = (hinted("tiny", sets), 0);
+    put(&mut ssd, &mut now, 0, 16, NONE);
+    let mut most = 0;
+    for unit in 16..600 {
+        let command = write(&ssd, unit, 1, after(15));
+        ssd.submit(&command, now).expect("in range");
+        most = most.max(ssd.nand().n_buffered_of(DieId(0)));
+    }
+    check(&ssd);
+    (most, ssd)
+}
+
+#[test]
+fn hints_that_all_name_one_die_do_not_fill_the_buffer_with_it() {
+    for protection in protections() {
+        // 64 units, of which each of three other dies keeps two program units of four.
+        let (most, ssd) = flood(&[protection, "ftl.yield_programs=2"]);
+        let n = ssd.counters().ftl.hints_yielded_buffer;
+        assert!((40..40 + UNITS_PER_PU).contains(&most) && n > 100, "{protection}: {most}, {n}");
+        let (most, ssd) = flood(&[protection, "ftl.yield_programs=0"]);
+        let n = ssd.counters().ftl.hints_yielded_buffer;
+        assert!(most >= 60 && n == 0, "{protection}: {most} without the rule, {n}");
     }
 }
 

@@ -44,6 +44,8 @@ fn device(rng: &mut Rng) -> Option<Ssd> {
         ("ftl.handles", pick(&["1", "3", "4"])),
         ("ftl.gc_low_blocks", pick(&["2", "3"])),
         ("ftl.yield_percent", pick(&["0", "25", "100"])),
+        ("ftl.yield_erases", pick(&["0", "0.5", "10"])),
+        ("ftl.yield_programs", pick(&["0", "1", "4"])),
         ("ftl.victim", pick(&["greedy", "cost-benefit", "fifo"])),
         ("ftl.idle_us", pick(&["100", "10000"])),
         ("buffer.kib", pick(&["128", "256"])),

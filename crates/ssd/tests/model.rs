@@ -136,6 +136,8 @@ fn try_device(s: &Shape, over_provisioning: f64) -> Option<Ssd> {
         format!("buffer.power_protected={}", s.power_protected),
         format!("buffer.coalesce={}", s.coalesce),
         "buffer.kib=64".to_owned(),
+        format!("ftl.yield_erases={}", if s.handles == 2 { 10.0 } else { 0.1 }),
+        format!("ftl.yield_programs={}", s.handles - 1),
         format!("wear.leveling={}", s.leveling),
         "wear.gap_max=2".to_owned(),
         format!("ftl.grain_kib={}", s.grain_kib),

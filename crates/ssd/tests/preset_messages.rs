@@ -44,6 +44,14 @@ fn a_short_key_is_taken_if_it_is_the_only_one_and_names_all_candidates_if_not() 
     assert!(refused(&["endurance=1"]).contains("flash.endurance, slc.endurance"));
 }
 
+#[test]
+fn a_bound_on_wear_is_a_number_of_erases() {
+    for value in ["-1", "1e7", "nan"] {
+        let message = refused(&[&format!("ftl.yield_erases={value}")]);
+        assert!(message.contains("ftl.yield_erases") && message.contains("per block"), "{message}");
+    }
+}
+
 /// Values that hardly any key takes. None may panic; a refusal names a key.
 const ODD: [&str; 22] = [
     "",

@@ -3,6 +3,9 @@
 //!
 //! Commands go to the raw drive in a closed loop, with the hints a file system would give.
 
+mod small_set;
+mod wrong_hints;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -29,8 +32,9 @@ pub(super) fn cells(is_quick: bool, seed: u64) -> Vec<Cell> {
     let n_mib = if is_quick { 128 } else { 512 };
     vec![
         Cell::new("write-cost", move || write_cost(n_mib, seed)),
-        Cell::new("small-set", move || small_set(4 * n_mib, seed)),
-        Cell::new("wrong-hints", move || wrong_hints(seed)),
+        Cell::new("wrong-hints", move || wrong_hints::run(false, seed)),
+        Cell::new("wrong-hints, aged", move || wrong_hints::run(true, seed)),
+        Cell::new("small-set", move || small_set::run(is_quick, seed)),
         Cell::new("defragmentation", defragmentation),
     ]
 }
@@ -102,6 +106,31 @@ impl Growing {
     }
 }
 
+fn write_piece(lba: u64, hint: WriteHint) -> Command {
+    Command::Write { lba: Lba(lba), sectors: SECTORS as u32, fua: false, hint }
+}
+
+fn write_at_rest(ssd: &mut Ssd, lba: u64, hint: WriteHint) -> Result<(), StudyError> {
+    let now_ns = ssd.rest();
+    submit(ssd, &write_piece(lba, hint), now_ns, "preparation")?;
+    Ok(())
+}
+
+/// A written unit on the die before each die \[sectors\]. They lie at the end of the drive.
+fn anchors(ssd: &mut Ssd) -> Result<Vec<u64>, StudyError> {
+    let n_dies = u64::from(ssd.ftl().config().geo.n_dies());
+    let mut found = vec![None; n_dies as usize];
+    let mut lba = ssd.capacity_sectors() / SECTORS * SECTORS;
+    while found.contains(&None) {
+        lba -= SECTORS;
+        write_at_rest(ssd, lba, WriteHint::NONE)?;
+        let ppn = ssd.ftl().lookup(Lpn((lba / ssd.sectors_per_unit()) as u32));
+        let die = u64::from(ssd.ftl().place(ppn.expect("just written")).die.0);
+        found[((die + 1) % n_dies) as usize] = Some(lba);
+    }
+    Ok(found.into_iter().flatten().collect())
+}
+
 /// Sixteen files grow at random, as fast as the drive takes it.
 fn write_cost(n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
     let mut lines = vec![];
@@ -128,108 +157,6 @@ fn write_cost(n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
                 .with("waf", waf(&ssd, &before));
             lines.push(point.into());
         }
-    }
-    Ok(lines)
-}
-
-/// A set of 128 pieces on one die of an aged drive is overwritten all the time, beside
-/// overwrites anywhere.
-fn small_set(n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
-    let device = Device::new(PRESET, AGED);
-    let mut lines = vec![];
-    for (x, policy) in POLICIES.into_iter().enumerate() {
-        let mut ssd = device.aged(policy)?;
-        let per_unit = ssd.sectors_per_unit();
-        let on_first_die = |ssd: &Ssd, piece: u64| {
-            let place = ssd.ftl().lookup(Lpn((piece * SECTORS / per_unit) as u32));
-            place.is_some_and(|ppn| ssd.ftl().place(ppn).die.0 == 0)
-        };
-        let n_places = ssd.capacity_sectors() / SECTORS;
-        let set: Vec<_> = (0..n_places).filter(|&p| on_first_die(&ssd, p)).take(128).collect();
-        let (before, erases) = (ssd.counters(), ssd.ftl().die_erases());
-        let mut writer = Writer::new(&mut ssd);
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        for i in 0..n_mib * MIB as u64 / PIECE {
-            let piece = match i % 2 {
-                0 => set[below(&mut rng, set.len() as u64) as usize],
-                _ => below(&mut rng, n_places),
-            };
-            let hint = if i % 2 == 0 { WriteHint::overwrite() } else { WriteHint::NONE };
-            writer.write(&mut ssd, piece * SECTORS, SECTORS, hint)?;
-        }
-        let after = ssd.ftl().die_erases();
-        let erased: Vec<_> = after.iter().zip(&erases).map(|(a, b)| (a - b) as f64).collect();
-        let mean = erased.iter().sum::<f64>() / erased.len() as f64;
-        let most = erased.iter().copied().fold(0.0, f64::max);
-        let least = erased.iter().copied().fold(f64::MAX, f64::min);
-        let point = Point::new("small-set", device.name(), policy.name(), x as f64)
-            .with("write_mib_s", writer.mib_s())
-            .with("waf", waf(&ssd, &before))
-            .with("erases_of_mean_most", most / mean.max(1.0))
-            .with("erases_of_mean_least", least / mean.max(1.0))
-            .with("hints_yielded", ssd.counters().since(&before).ftl.hints_yielded as f64);
-        lines.push(point.into());
-    }
-    Ok(lines)
-}
-
-/// What another tenant says of its writes.
-#[derive(Clone, Copy)]
-enum Says {
-    Nothing,
-    Right,
-    Random,
-    /// Each write continues the same block: all go to one die.
-    Hostile,
-}
-
-/// Eight files grow with right hints beside another tenant's writes, and are read.
-fn wrong_hints(seed: u64) -> Result<Vec<Line>, StudyError> {
-    let device = Device::new(PRESET, &[]);
-    let mut of_nothing = None;
-    let all = [
-        ("nothing", Says::Nothing),
-        ("right", Says::Right),
-        ("random", Says::Random),
-        ("hostile", Says::Hostile),
-    ];
-    let mut lines = vec![];
-    for (x, (name, says)) in all.into_iter().enumerate() {
-        let mut ssd = device.fresh(RelationPolicy::Hints)?;
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut files = Growing::new(8, FILE);
-        let mut other = Growing::new(1, 0);
-        let first = (1 << 30) / SECTOR_BYTES;
-        (other.at[0], other.base[0]) = (first, first);
-        let mut writer = Writer::new(&mut ssd);
-        for i in 0..8 * FILE / PIECE {
-            let (lba, hint) = files.next((i % 8) as usize);
-            writer.write(&mut ssd, lba, SECTORS, hint)?;
-            for _ in 0..=below(&mut rng, 8) {
-                let written = other.at[0] - first;
-                let (lba, right) = other.next(0);
-                let hint = match says {
-                    Says::Right => right,
-                    Says::Random if written > 0 => {
-                        WriteHint::append(Lba(first + below(&mut rng, written)))
-                    }
-                    Says::Hostile if written > 0 => WriteHint::append(Lba(first)),
-                    _ => WriteHint::NONE,
-                };
-                writer.write(&mut ssd, lba, SECTORS, hint)?;
-            }
-        }
-        let write_mib_s = writer.mib_s();
-        let pieces = |&lba: &u64| [Piece { lba, sectors: FILE / SECTOR_BYTES }];
-        let files: Vec<_> = files.base.iter().map(pieces).collect();
-        let read = READER.read(&mut ssd, files.iter().map(|f| f.as_slice()))?;
-        let series = format!("the other says: {name}");
-        let point = Point::new("wrong-hints", PRESET, series, x as f64)
-            .with("read_mib_s", read.mib_s)
-            .with("of_nothing", read.mib_s / *of_nothing.get_or_insert(read.mib_s))
-            .with("senses_per_256_kib", read.senses_per_256_kib)
-            .with("write_mib_s", write_mib_s);
-        lines.push(point.into());
     }
     Ok(lines)
 }
