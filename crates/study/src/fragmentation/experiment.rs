@@ -28,13 +28,13 @@ pub(crate) struct Experiment {
     pub(crate) n_reads: usize,
     /// Who reads.
     pub(crate) reader: Reader,
+    /// Share of the files' units that collection moves between writing and reading on the
+    /// aged drive, unless `STEADY_WRITES_MAX` come first.
+    pub(crate) moved_part: f64,
     /// Size of the file system; the rest of the drive is somebody else's \[bytes\].
     pub(crate) fs_bytes: u64,
 }
 
-/// Share of the files' units that collection moves between writing and reading on the aged
-/// drive, unless `STEADY_WRITES_MAX` come first.
-const MOVED_PART: f64 = 0.5;
 /// Longest the other tenant goes on before the files are read \[drive writes\].
 const STEADY_WRITES_MAX: f64 = 1.0;
 /// Steps of that.
@@ -54,13 +54,14 @@ pub(crate) struct Figures {
 }
 
 impl Experiment {
-    /// Rows of this workload on a fresh `device`, the contiguous case first; then those on
-    /// an aged one, if there is one.
+    /// Rows of this workload on a fresh `device`, the contiguous case first, and on an aged
+    /// one, each for the policies that are to be shown there.
     pub(crate) fn run(
         &self,
         device: &Device,
         policies: &[RelationPolicy],
-        aged: Option<&Device>,
+        aged: &Device,
+        aged_policies: &[RelationPolicy],
     ) -> Result<Vec<Line>, StudyError> {
         let contiguous = self.contiguous(device)?;
         let whole = contiguous.read.mib_s;
@@ -70,17 +71,14 @@ impl Experiment {
             published::of(self.workload).filter(|_| device.is_papers()).map(|p| p.contiguous_mib_s);
         let mut lines = vec![row.into()];
         // The aged drive is a smaller one, so it has a contiguous case of its own.
-        let aged = match aged {
-            Some(device) => Some((device, self.contiguous(device)?.read.mib_s)),
-            None => None,
-        };
+        let aged_whole = self.contiguous(aged)?.read.mib_s;
         for &policy in policies {
             let fresh = self.mean(device, policy, false, self.n_seeds)?;
             let mut row = self.row(device, self.workload, policy, &fresh);
             row.normalized = fresh.read.mib_s / whole;
             lines.push(row.into());
-            if let Some((device, whole)) = aged {
-                lines.push(self.aged_row(device, policy, whole)?.into());
+            if aged_policies.contains(&policy) {
+                lines.push(self.aged_row(aged, policy, aged_whole)?.into());
             }
         }
         Ok(lines)
@@ -172,7 +170,7 @@ impl Experiment {
             self.workload,
         )?;
         let moved = match &mut tenant {
-            Some(tenant) => collect_steadily(&mut written, tenant),
+            Some(tenant) => collect_steadily(&mut written, tenant, self.moved_part),
             None => 0.0,
         };
         self.figures(written, moved)
@@ -226,9 +224,9 @@ impl Experiment {
     }
 }
 
-/// Lets the other tenant write until collection has moved enough of the files; the part of
+/// Lets the other tenant write until collection has moved `enough` of the files; the part of
 /// their units that is elsewhere then.
-fn collect_steadily(written: &mut Written, tenant: &mut Tenant) -> f64 {
+fn collect_steadily(written: &mut Written, tenant: &mut Tenant, enough: f64) -> f64 {
     let Written { ssd, files, .. } = written;
     let per_unit = ssd.sectors_per_unit();
     let before = places(ssd, files);
@@ -240,7 +238,7 @@ fn collect_steadily(written: &mut Written, tenant: &mut Tenant) -> f64 {
         let now = places(ssd, files);
         let n_moved = before.iter().zip(&now).filter(|(a, b)| a != b).count();
         moved = n_moved as f64 / before.len().max(1) as f64;
-        if moved >= MOVED_PART {
+        if moved >= enough {
             break;
         }
     }

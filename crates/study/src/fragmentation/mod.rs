@@ -63,19 +63,21 @@ pub fn cells(options: &Options) -> Vec<Cell> {
     for experiment in experiments(options) {
         let (device, aged) = (paper.clone(), aged.clone());
         let name = format!("{} on {}", experiment.workload, device.name());
-        cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
+        cells.push(Cell::new(name, move || experiment.run(&device, &policies, &aged, &policies)));
     }
     let two_planes = Device::new(TWO_PLANES, &[]);
     let two_planes_aged = Device::new(TWO_PLANES, AGED);
     let policies = RelationPolicy::ALL.map(|(_, policy)| policy);
+    // The other drive shows what ageing does to the others.
+    let chain = [RelationPolicy::Chain];
     for experiment in experiments(options) {
         let (device, aged) = (two_planes.clone(), two_planes_aged.clone());
         let name = format!("{} on {}", experiment.workload, device.name());
-        cells.push(Cell::new(name, move || experiment.run(&device, &policies, Some(&aged))));
+        cells.push(Cell::new(name, move || experiment.run(&device, &policies, &aged, &chain)));
     }
     cells.extend(sweeps::cells(options));
     cells.extend(small_appends::cells(options));
-    cells.extend(beyond::cells(options.quick, options.seed));
+    cells.extend(beyond::cells(options.quick, options.seed, &aged));
     cells
 }
 
@@ -91,11 +93,15 @@ fn experiments(options: &Options) -> Vec<Experiment> {
     .map(|(workload, kind, is_random)| raw_file(workload, kind, is_random, options))
     .collect();
     all.push(database(options));
-    let n_files = if options.quick { 1_000 } else { 10_000 };
+    let n_files = if options.quick { 500 } else { 10_000 };
     let (name, small) = ("fileserver", "fileserver-small");
     all.push(file_server(name, "fileserver-contiguous", 32 << 10, n_files, options));
     all.push(file_server(small, "fileserver-small-contiguous", 16 << 10, n_files, options));
     all
+}
+
+fn moved_part(options: &Options) -> f64 {
+    if options.quick { 0.25 } else { 0.5 }
 }
 
 fn raw_file(workload: &'static str, kind: Kind, is_random: bool, options: &Options) -> Experiment {
@@ -111,12 +117,13 @@ fn raw_file(workload: &'static str, kind: Kind, is_random: bool, options: &Optio
         plan: Box::new(move |seed| raw::plan(kind, between(seed))),
         n_seeds: match (is_random, options.quick) {
             (false, _) => 1,
-            (true, true) => 4,
+            (true, true) => 2,
             (true, false) => 10,
         },
         n_files: 1,
         n_reads: 10,
         reader: raw::READER,
+        moved_part: moved_part(options),
         fs_bytes: 2 << 30,
     }
 }
@@ -132,6 +139,7 @@ fn database(options: &Options) -> Experiment {
         n_files: 1,
         n_reads: 1,
         reader: sqlite::READER,
+        moved_part: moved_part(options),
         fs_bytes: 2 << 30,
     }
 }
@@ -153,6 +161,7 @@ fn file_server(
         n_files: n_files as usize,
         n_reads: 1,
         reader: fileserver::READER,
+        moved_part: moved_part(options),
         fs_bytes: 9 << 30,
     }
 }

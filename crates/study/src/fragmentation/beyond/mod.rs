@@ -14,10 +14,10 @@ use flashwise_ssd::{Command, Lpn, RelationPolicy, Ssd, SsdCounters};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
+use super::PRESET;
 use super::device::{Device, artifact_fs};
 use super::raw::{Between, FILE, Kind, PIECE, READER, plan};
 use super::write::{Piece, submit, write_files};
-use super::{AGED, PRESET};
 use crate::{Cell, Line, Point, StudyError};
 
 const POLICIES: [RelationPolicy; 2] = [RelationPolicy::None, RelationPolicy::Hints];
@@ -28,14 +28,15 @@ const SECTORS: u64 = PIECE / SECTOR_BYTES;
 const MIB: f64 = (1 << 20) as f64;
 
 /// The cells.
-pub(super) fn cells(is_quick: bool, seed: u64) -> Vec<Cell> {
+pub(super) fn cells(is_quick: bool, seed: u64, aged: &Device) -> Vec<Cell> {
     let n_mib = if is_quick { 128 } else { 512 };
+    let [of_cost, of_defragmentation] = [aged.clone(), aged.clone()];
     vec![
-        Cell::new("write-cost", move || write_cost(n_mib, seed)),
+        Cell::new("write-cost", move || write_cost(&of_cost, n_mib, seed)),
         Cell::new("wrong-hints", move || wrong_hints::run(false, seed)),
         Cell::new("wrong-hints, aged", move || wrong_hints::run(true, seed)),
         Cell::new("small-set", move || small_set::run(is_quick, seed)),
-        Cell::new("defragmentation", defragmentation),
+        Cell::new("defragmentation", move || defragmentation(&of_defragmentation)),
     ]
 }
 
@@ -132,11 +133,9 @@ fn anchors(ssd: &mut Ssd) -> Result<Vec<u64>, StudyError> {
 }
 
 /// Sixteen files grow at random, as fast as the drive takes it.
-fn write_cost(n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
+fn write_cost(aged: &Device, n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
     let mut lines = vec![];
-    for (state, device) in
-        [("fresh", Device::new(PRESET, &[])), ("aged", Device::new(PRESET, AGED))]
-    {
+    for (state, device) in [("fresh", &Device::new(PRESET, &[])), ("aged", aged)] {
         let mut of_none = None;
         for policy in POLICIES {
             let mut ssd =
@@ -163,8 +162,7 @@ fn write_cost(n_mib: u64, seed: u64) -> Result<Vec<Line>, StudyError> {
 
 /// The worst file read as it lies, then copied to a free range in one go, and the same
 /// written with hints.
-fn defragmentation() -> Result<Vec<Line>, StudyError> {
-    let device = Device::new(PRESET, AGED);
+fn defragmentation(device: &Device) -> Result<Vec<Line>, StudyError> {
     let mut lines = vec![];
     for policy in POLICIES {
         let (plan, files) = plan(Kind::Append, Between::Worst);
